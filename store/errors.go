@@ -1,0 +1,40 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ErrNotFound reports that no row has the asked-for identity.
+var ErrNotFound = errors.New("not found")
+
+// ErrTaken reports that a unique value is already in use.
+var ErrTaken = errors.New("already in use")
+
+// ErrDeadlock reports a transaction that lost a deadlock or a serialisation
+// race: repeating it as a whole is right.
+var ErrDeadlock = errors.New("transaction lost a race")
+
+// translate turns what Postgres says into what callers may test for; it is
+// the only place that knows its codes.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch pg.Code {
+	case "23505":
+		return errors.Join(ErrTaken, err)
+	case "40001", "40P01":
+		return errors.Join(ErrDeadlock, err)
+	}
+	return err
+}

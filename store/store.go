@@ -1,0 +1,107 @@
+// Package store keeps Rollcall's state in Postgres: batches, items, jobs,
+// results, deliveries, webhooks, people. It alone knows SQL. Every move of a
+// state is a guarded update that returns how many rows it touched; zero rows
+// means that somebody else did it, and that is fine. Times are parameters, in
+// UTC: no statement here asks the database for the time.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+)
+
+// Config says how to reach the database.
+type Config struct {
+	DSN      string
+	MaxConns int32 // Zero means 16.
+}
+
+// Queries are the statements that run alike inside and outside a transaction.
+type Queries struct{ db bun.IDB }
+
+// Store is the database. It is safe for use by many goroutines.
+type Store struct {
+	Queries
+	bun  *bun.DB
+	pool *pgxpool.Pool
+}
+
+// Tx is one transaction; see Store.InTx.
+type Tx struct {
+	Queries
+	tx bun.Tx
+}
+
+// connectTimeout bounds one attempt to reach the server.
+const connectTimeout = 10 * time.Second
+
+// Open connects and checks that the server answers. The caller closes it.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	cfg, err := pgxpool.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("database address: %w", err)
+	}
+	cfg.MaxConns = c.MaxConns
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = 16
+	}
+	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	cfg.ConnConfig.RuntimeParams["application_name"] = "rollcall"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("database pool: %w", err)
+	}
+	db := sql.OpenDB(newConnector(pool))
+	// database/sql must not keep connections of its own: the pool does.
+	db.SetMaxIdleConns(0)
+	s := &Store{bun: bun.NewDB(db, pgdialect.New()), pool: pool}
+	s.Queries = Queries{db: s.bun}
+	if err := db.PingContext(ctx); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("reach the database: %w", err)
+	}
+	return s, nil
+}
+
+// Close ends every connection.
+func (s *Store) Close() error {
+	err := s.bun.Close()
+	s.pool.Close()
+	return err
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.bun.PingContext(ctx) }
+
+// SQL is the plain database, for River's driver.
+func (s *Store) SQL() *sql.DB { return s.bun.DB }
+
+// Pool is the pgx pool, for River's listener and for Listen.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// InTx runs do in one transaction, committed when do returns nil and rolled
+// back otherwise. No network call belongs inside do.
+func (s *Store) InTx(ctx context.Context, do func(context.Context, Tx) error) error {
+	return s.bun.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+		return do(ctx, Tx{Queries: Queries{db: tx}, tx: tx})
+	})
+}
+
+// SQL is the transaction as database/sql knows it, so that River's inserts
+// join it. Only pipeline/queue.go uses it.
+func (t Tx) SQL() *sql.Tx { return t.tx.Tx }
+
+// affected turns a statement's result into its row count.
+func affected(res sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, translate(err)
+	}
+	return res.RowsAffected()
+}
