@@ -84,6 +84,7 @@ CREATE TABLE jobs (
     webhook_at timestamptz,
     settle_page integer NOT NULL DEFAULT 1,
     settle_passes smallint NOT NULL DEFAULT 0,
+    settle_pass_at timestamptz,
     page_size smallint NOT NULL DEFAULT 50 CHECK (page_size BETWEEN 1 AND 50),
     not_found integer NOT NULL DEFAULT 0,
     not_found_at timestamptz,

@@ -104,6 +104,7 @@ type Job struct {
 	WebhookAt         *time.Time
 	SettlePage        int
 	SettlePasses      int
+	SettlePassAt      *time.Time
 	PageSize          int
 	NotFound          int
 	NotFoundAt        *time.Time

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Reading is what a look at a job showed, to be noted without ending it.
+type Reading struct {
+	JobID        int64
+	SeenSeq      int64 // wake_seq as read before the call.
+	VendorStatus string
+	Reports      json.RawMessage
+	NextPollAt   time.Time
+	Overdue      bool
+}
+
+// NoteReading ends a look at a job that is not at its end: it sets the next
+// poll, unless the job was woken since the look began. It reports false then,
+// and the caller must look again at once, or that wake would be lost.
+func (t Tx) NoteReading(ctx context.Context, r Reading) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE jobs SET vendor_status = ?, vendor_reports = coalesce(?::jsonb, vendor_reports),
+			next_poll_at = CASE WHEN state = 'accepted' THEN ?::timestamptz END,
+			overdue = overdue OR ?, not_found = 0, not_found_at = NULL
+		WHERE id = ? AND wake_seq = ? AND state IN ('accepted', 'given_up')`,
+		r.VendorStatus, jsonArg(r.Reports), r.NextPollAt, r.Overdue, r.JobID, r.SeenSeq).Exec(ctx))
+	return n == 1, err
+}
+
+// PutOff sets the next poll of a job whose vendor could not be asked, unless it
+// was woken since, which it reports as false.
+func (t Tx) PutOff(ctx context.Context, jobID, seenSeq int64, next time.Time) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE jobs SET next_poll_at = CASE WHEN state = 'accepted' THEN ?::timestamptz END
+		WHERE id = ? AND wake_seq = ? AND state IN ('accepted', 'given_up')`, next, jobID, seenSeq).Exec(ctx))
+	return n == 1, err
+}
+
+// NoteNotFound counts a 404 for the job. It returns how many came in a row and
+// when the first did.
+func (t Tx) NoteNotFound(ctx context.Context, jobID int64, now time.Time) (int, time.Time, error) {
+	var row struct {
+		NotFound   int
+		NotFoundAt time.Time
+	}
+	err := t.db.NewRaw(`UPDATE jobs SET not_found = not_found + 1, not_found_at = coalesce(not_found_at, ?)
+		WHERE id = ? RETURNING not_found, not_found_at`, now, jobID).Scan(ctx, &row)
+	return row.NotFound, row.NotFoundAt, translate(err)
+}
+
+// TurnPage notes that a page of results is in: the next look goes on behind it.
+func (t Tx) TurnPage(ctx context.Context, jobID int64, next, pageSize int, vendorStatus string, reports json.RawMessage) error {
+	_, err := t.db.NewRaw(`UPDATE jobs SET settle_page = ?, page_size = ?, vendor_status = ?,
+			vendor_reports = coalesce(?::jsonb, vendor_reports), not_found = 0, not_found_at = NULL
+		WHERE id = ? AND state IN ('accepted', 'given_up')`,
+		next, pageSize, vendorStatus, jsonArg(reports), jobID).Exec(ctx)
+	return translate(err)
+}
+
+// NotePass notes a complete read of a terminal job that left items unreported;
+// the next look starts again at the first page. It returns how many such reads
+// there were, counting this one only when the last is at least gap old.
+func (t Tx) NotePass(ctx context.Context, jobID int64, now time.Time, gap time.Duration, next time.Time) (int, error) {
+	var passes []int
+	err := t.db.NewRaw(`UPDATE jobs SET settle_page = 1,
+			settle_passes = settle_passes + CASE WHEN settle_pass_at IS NULL OR settle_pass_at <= ?since THEN 1 ELSE 0 END,
+			settle_pass_at = CASE WHEN settle_pass_at IS NULL OR settle_pass_at <= ?since THEN ?now ELSE settle_pass_at END,
+			next_poll_at = CASE WHEN state = 'accepted' THEN ?next::timestamptz END
+		WHERE id = ?id AND state IN ('accepted', 'given_up') RETURNING settle_passes`,
+		named{"since": now.Add(-gap), "now": now, "next": next, "id": jobID}).Scan(ctx, &passes)
+	if err != nil || len(passes) == 0 {
+		return 0, translate(err)
+	}
+	return passes[0], nil
+}
+
+// SettleJob moves a job to settled: everything it can tell has been carried
+// over. A wake that came since changes nothing, since there is nothing left to
+// read. It reports false when the job was settled already.
+func (t Tx) SettleJob(ctx context.Context, jobID int64, net Net, charged int64, code, message string, now time.Time) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE jobs SET state = 'settled', settle_net = ?, charged = ?, error_code = ?,
+			error_message = ?, ended_at = ?, next_poll_at = NULL
+		WHERE id = ? AND state IN ('accepted', 'given_up')`,
+		net, charged, CleanText(code), CleanText(message), now, jobID).Exec(ctx))
+	return n == 1, err
+}
+
+// GiveUpJob moves a job to given_up: nobody asks any more, but a wake by
+// another net still may bring it home.
+func (t Tx) GiveUpJob(ctx context.Context, jobID int64, code, message string, now time.Time) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE jobs SET state = 'given_up', error_code = ?, error_message = ?,
+			ended_at = ?, next_poll_at = NULL
+		WHERE id = ? AND state = 'accepted'`, code, CleanText(message), now, jobID).Exec(ctx))
+	return n == 1, err
+}
+
+// FlagJob marks what a person should know of a job: its answers did not match
+// what was sent (misnumbered), or came after another job's (superseded).
+func (t Tx) FlagJob(ctx context.Context, jobID int64, misnumbered, superseded bool) error {
+	if !misnumbered && !superseded {
+		return nil
+	}
+	_, err := t.db.NewRaw(`UPDATE jobs SET misnumbered = misnumbered OR ?, superseded = superseded OR ?
+		WHERE id = ?`, misnumbered, superseded, jobID).Exec(ctx)
+	return translate(err)
+}
+
+// LatenessOf lists, newest first, whether each of the last completed jobs had
+// its webhook within the given time of being completed; settle noticed the end
+// at ended_at.
+func (q Queries) WebhookRecord(ctx context.Context, last int, within time.Duration) (Record, error) {
+	var rec Record
+	err := q.db.NewRaw(`SELECT count(*) AS jobs,
+			count(*) FILTER (WHERE webhook_at <= ended_at + make_interval(secs => ?)) AS in_time
+		FROM (SELECT webhook_at, ended_at FROM jobs WHERE state = 'settled'
+			ORDER BY ended_at DESC, id DESC LIMIT ?) t`, within.Seconds(), last).Scan(ctx, &rec)
+	return rec, translate(err)
+}
+
+// Record says of how many jobs the webhook came in time.
+type Record struct {
+	Jobs   int
+	InTime int
+}
+
+// jsonArg passes raw JSON as text, and nothing as NULL.
+func jsonArg(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return string(raw)
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// The two gates towards the vendor.
+const (
+	GateSubmit = "submit"
+	GateRead   = "read"
+)
+
+// Gate returns a gate as it is now.
+func (q Queries) Gate(ctx context.Context, name string) (*Gate, error) {
+	g := &Gate{}
+	err := q.db.NewSelect().Model(g).Where("name = ?", name).Scan(ctx)
+	return g, translate(err)
+}
+
+// Gates returns both gates, by name.
+func (q Queries) Gates(ctx context.Context) ([]*Gate, error) {
+	var out []*Gate
+	err := q.db.NewSelect().Model(&out).Order("name").Scan(ctx)
+	return out, translate(err)
+}
+
+// CloseGate keeps a gate shut until the time; a later end that is already set
+// stands. It returns how many times in a row the gate was closed.
+func (q Queries) CloseGate(ctx context.Context, name string, until time.Time) (int, error) {
+	return q.count(ctx, `UPDATE gates SET closed_until = greatest(coalesce(closed_until, ?until), ?until),
+		closings = closings + 1 WHERE name = ?name RETURNING closings`, named{"until": until, "name": name})
+}
+
+// OpenGate forgets a gate's closings after a call went through.
+func (q Queries) OpenGate(ctx context.Context, name string) error {
+	_, err := q.db.NewRaw(`UPDATE gates SET closings = 0, closed_until = NULL
+		WHERE name = ? AND closings > 0`, name).Exec(ctx)
+	return translate(err)
+}
+
+// PauseGate shuts a gate until a probe or a person opens it. It reports false
+// when it was paused already.
+func (q Queries) PauseGate(ctx context.Context, name string, status int, reason string, now, probe time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE gates SET paused_at = ?, paused_status = ?, paused_reason = ?, probe_at = ?
+		WHERE name = ? AND paused_at IS NULL`, now, status, CleanText(reason), probe, name).Exec(ctx))
+	return n == 1, err
+}
+
+// TakeProbe lets exactly one caller try a paused gate when its probe is due.
+func (q Queries) TakeProbe(ctx context.Context, name string, now, next time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE gates SET probe_at = ?
+		WHERE name = ? AND paused_at IS NOT NULL AND probe_at <= ?`, next, name, now).Exec(ctx))
+	return n == 1, err
+}
+
+// ResumeGate opens a paused gate.
+func (q Queries) ResumeGate(ctx context.Context, name string) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE gates SET paused_at = NULL, paused_status = NULL, paused_reason = '',
+		probe_at = NULL, closed_until = NULL, closings = 0 WHERE name = ? AND paused_at IS NOT NULL`, name).Exec(ctx))
+	return n == 1, err
+}
+
+// Setting returns a small fact the installation shares, "" when it is not set.
+func (q Queries) Setting(ctx context.Context, key string) (string, error) {
+	var out []string
+	err := q.db.NewRaw(`SELECT value FROM settings WHERE key = ?`, key).Scan(ctx, &out)
+	if err != nil || len(out) == 0 {
+		return "", translate(err)
+	}
+	return out[0], nil
+}
+
+// SetSetting writes such a fact.
+func (q Queries) SetSetting(ctx context.Context, key, value string, now time.Time) error {
+	_, err := q.db.NewRaw(`INSERT INTO settings (key, value, updated_at) VALUES (?, ?, ?)
+		ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at`,
+		key, value, now).Exec(ctx)
+	return translate(err)
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Arrival is a verified delivery on its way into a group.
+type Arrival struct {
+	Delivery
+	// Known and First are filled in by Arrive.
+	KnownJob int64 // The job it is about; zero when not known (yet).
+	First    bool  // It made the processed event.
+}
+
+// Arrive writes a group of verified deliveries: the processed event of each
+// vendor job that had none, the webhook's mark on the jobs that are known, and
+// the deliveries themselves. It returns the known jobs, to be woken in the
+// same transaction. Arrivals are ordered by vendor job id by the caller, so
+// that two groups with ids in common take their locks in one order.
+func (t Tx) Arrive(ctx context.Context, group []*Arrival, now time.Time) ([]int64, error) {
+	first, err := t.processEvents(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	known, err := t.claimKnown(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]int64, 0, len(known))
+	for _, a := range group {
+		a.KnownJob = known[a.VendorJobID]
+		a.First = first[a.VendorJobID]
+		// The second delivery of one job in a group is a duplicate of the first.
+		delete(first, a.VendorJobID)
+		a.Verdict = VerdictDuplicate
+		if a.First {
+			a.Verdict = VerdictAccepted
+		}
+	}
+	for _, id := range known {
+		jobs = append(jobs, id)
+	}
+	return jobs, t.insertArrivals(ctx, group)
+}
+
+// processEvents inserts the idempotency records and returns which are new.
+func (t Tx) processEvents(ctx context.Context, group []*Arrival) (map[string]bool, error) {
+	ids, events, at := make([]string, len(group)), make([]string, len(group)), make([]time.Time, len(group))
+	for i, a := range group {
+		ids[i], events[i], at[i] = a.VendorJobID, a.EventType, a.ReceivedAt
+	}
+	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO processed_events (vendor_job_id, event_type, received_at, state)
+		SELECT DISTINCT ON (id) id, event, at, 'held'
+		FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS g (id, event, at) ORDER BY id, at
+		ON CONFLICT (vendor_job_id) DO NOTHING RETURNING vendor_job_id`, ids, events, at)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	first := map[string]bool{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, translate(err)
+		}
+		first[id] = true
+	}
+	return first, translate(rows.Err())
+}
+
+// claimKnown finds the jobs the group is about and marks their events claimed.
+func (t Tx) claimKnown(ctx context.Context, group []*Arrival) (map[string]int64, error) {
+	ids := make([]string, len(group))
+	for i, a := range group {
+		ids[i] = a.VendorJobID
+	}
+	rows, err := t.tx.Tx.QueryContext(ctx, `WITH known AS (
+			SELECT id, vendor_job_id FROM jobs WHERE vendor_job_id = ANY ($1)),
+		claimed AS (UPDATE processed_events pe SET state = 'claimed', job_id = known.id FROM known
+			WHERE pe.vendor_job_id = known.vendor_job_id AND pe.state <> 'claimed')
+		SELECT id, vendor_job_id FROM known ORDER BY id`, ids)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	known := map[string]int64{}
+	for rows.Next() {
+		var id int64
+		var vendor string
+		if err := rows.Scan(&id, &vendor); err != nil {
+			return nil, translate(err)
+		}
+		known[vendor] = id
+	}
+	return known, translate(rows.Err())
+}
+
+// insertArrivals writes the deliveries of a group in one statement, their
+// bodies as parameters.
+func (t Tx) insertArrivals(ctx context.Context, group []*Arrival) error {
+	c := newDeliveryColumns(len(group))
+	for _, a := range group {
+		c.add(&a.Delivery)
+	}
+	return c.insert(ctx, t)
+}
+
+// InsertDelivery writes one delivery, for those that were refused.
+func (t Tx) InsertDelivery(ctx context.Context, d *Delivery) error {
+	c := newDeliveryColumns(1)
+	c.add(d)
+	return c.insert(ctx, t)
+}
+
+// deliveryColumns are deliveries turned on their side, as unnest takes them.
+type deliveryColumns struct {
+	webhook                                         []*int64
+	at                                              []time.Time
+	verdict, reason, event, job, vendorID, form, by []string
+	status                                          []int16
+	version                                         []*int32
+	micros, size                                    []int64
+	headers, body                                   [][]byte
+}
+
+func newDeliveryColumns(n int) *deliveryColumns {
+	return &deliveryColumns{webhook: make([]*int64, 0, n), headers: make([][]byte, 0, n), body: make([][]byte, 0, n)}
+}
+
+func (c *deliveryColumns) add(d *Delivery) {
+	c.webhook, c.at = append(c.webhook, d.WebhookID), append(c.at, d.ReceivedAt)
+	c.verdict, c.reason = append(c.verdict, string(d.Verdict)), append(c.reason, CleanText(d.Reason))
+	c.event, c.job = append(c.event, CleanText(d.EventType)), append(c.job, CleanText(d.VendorJobID))
+	c.vendorID, c.form = append(c.vendorID, CleanText(d.VendorDeliveryID)), append(c.form, d.SignatureForm)
+	c.by, c.status = append(c.by, CleanText(d.Source)), append(c.status, int16(d.Status)) //nolint:gosec // An HTTP status fits.
+	var version *int32
+	if d.SecretVersion != nil {
+		v := int32(*d.SecretVersion) //nolint:gosec // Secrets are counted by rotations.
+		version = &v
+	}
+	c.version = append(c.version, version)
+	c.micros, c.size = append(c.micros, d.Micros), append(c.size, d.BodySize)
+	c.headers, c.body = append(c.headers, d.Headers), append(c.body, d.Body)
+}
+
+func (c *deliveryColumns) insert(ctx context.Context, t Tx) error {
+	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO deliveries (webhook_id, received_at, verdict, status, reason,
+			event_type, vendor_job_id, vendor_delivery_id, secret_version, signature_form, source, micros,
+			headers, body, body_size)
+		SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::smallint[], $5::text[],
+			$6::text[], $7::text[], $8::text[], $9::integer[], $10::text[], $11::text[], $12::bigint[],
+			$13::bytea[], $14::bytea[], $15::bigint[])`,
+		c.webhook, c.at, c.verdict, c.status, c.reason, c.event, c.job, c.vendorID, c.version, c.form, c.by,
+		c.micros, c.headers, c.body, c.size)
+	return translate(err)
+}
+
+// TrimQuarantine deletes refused deliveries of a webhook beyond the newest
+// limit, taking the newest of the largest source first, so that a flood from
+// one source cannot push out what others sent.
+func (t Tx) TrimQuarantine(ctx context.Context, webhookID int64, limit int) (int64, error) {
+	return affected(t.db.NewRaw(`DELETE FROM deliveries WHERE id IN (
+			SELECT id FROM (
+				SELECT id, row_number() OVER (PARTITION BY source ORDER BY id) AS rank
+				FROM deliveries WHERE webhook_id = ? AND verdict IN ('refused', 'unreadable')) ranked
+			ORDER BY rank, id OFFSET ?)`, webhookID, limit).Exec(ctx))
+}

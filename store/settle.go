@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Counts is what one transaction adds to a batch's counters.
+type Counts struct {
+	Accepted     int64 // Crawl pages found; Submitted grows alike.
+	Stored       int64
+	Net          Net
+	Failed       int64
+	Cancelled    int64
+	Charged      int64
+	ChargedTwice int64
+}
+
+// storedColumn is the counter of each net.
+func storedColumn(n Net) bun.Ident {
+	switch n {
+	case NetWebhook:
+		return "stored_webhook"
+	case NetPoll:
+		return "stored_poll"
+	case NetReconcile:
+		return "stored_reconcile"
+	case NetReplay:
+		return "stored_replay"
+	case NetSync:
+		return "stored_sync"
+	}
+	return "stored_replay"
+}
+
+// AddCounts adds to a batch's counters and tells whoever listens. It must be
+// the last statement of the transaction whose guarded updates it counts: the
+// row is locked from here to the commit.
+func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Time) error {
+	out := c.Accepted - c.Stored - c.Failed - c.Cancelled
+	if c == (Counts{Net: c.Net}) {
+		return nil
+	}
+	_, err := t.db.NewRaw(`WITH changed AS (
+			UPDATE batches SET submitted = submitted + ?accepted, accepted = accepted + ?accepted,
+				?column = ?column + ?stored, failed = failed + ?failed, cancelled = cancelled + ?cancelled,
+				charged = charged + ?charged, charged_twice = charged_twice + ?twice,
+				ended_at = CASE WHEN outstanding + ?out = 0 THEN coalesce(ended_at, ?now) END
+			WHERE id = ?id RETURNING id)
+		SELECT pg_notify('rollcall_batch', id::text) FROM changed`, named{
+		"accepted": c.Accepted, "column": storedColumn(c.Net), "stored": c.Stored, "failed": c.Failed,
+		"cancelled": c.Cancelled, "charged": c.Charged, "twice": c.ChargedTwice, "out": out, "now": now, "id": batchID,
+	}).Exec(ctx)
+	return translate(err)
+}
+
+// Notify tells whoever listens that something of the batch changed that is
+// not in its counters.
+func (q Queries) Notify(ctx context.Context, batchID int64) error {
+	_, err := q.db.NewRaw(`SELECT pg_notify('rollcall_batch', ?::bigint::text)`, batchID).Exec(ctx)
+	return translate(err)
+}
+
+// moved is an item that a guarded update touched, with the state it had.
+type moved struct {
+	ID  int64
+	Was ItemState
+}
+
+// StoreItems stores the answers for items that the job carries, wherever the
+// items are in their lineage, unless they are stored already. It returns the
+// counters' change and which of the items it stored.
+func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Result, now time.Time) (Counts, map[int64]bool, error) {
+	counts, stored := Counts{Net: net}, map[int64]bool{}
+	if len(results) == 0 {
+		return counts, stored, nil
+	}
+	ids := make([]int64, 0, len(results))
+	for _, r := range results {
+		ids = append(ids, r.ItemID)
+	}
+	var rows []moved
+	err := t.db.NewRaw(`WITH old AS (
+			SELECT i.id, i.state FROM items i JOIN job_items ji ON ji.item_id = i.id AND ji.job_id = ?job
+			WHERE i.id IN (?ids) AND i.state <> 'stored' ORDER BY i.id FOR UPDATE OF i)
+		UPDATE items SET state = 'stored', net = ?net, ended_at = ?now,
+			error_code = '', error_message = '', error_retryable = false
+		FROM old WHERE items.id = old.id RETURNING items.id, old.state AS was`,
+		named{"job": jobID, "ids": bun.In(ids), "net": net, "now": now}).Scan(ctx, &rows)
+	if err != nil {
+		return counts, nil, translate(err)
+	}
+	for _, r := range rows {
+		stored[r.ID] = true
+		counts.Stored++
+		counts.leave(r.Was)
+	}
+	for _, r := range results {
+		if !stored[r.ItemID] {
+			continue
+		}
+		if err := t.insertResult(ctx, r); err != nil {
+			return counts, nil, err
+		}
+	}
+	return counts, stored, nil
+}
+
+// leave takes an item out of the counter of the state it had.
+func (c *Counts) leave(was ItemState) {
+	switch was {
+	case ItemFailed:
+		c.Failed--
+	case ItemCancelled:
+		c.Cancelled--
+	case ItemOutstanding, ItemStored:
+	}
+}
+
+// insertResult sends the content as parameters, not inside the text, which
+// would be copied and escaped.
+func (t Tx) insertResult(ctx context.Context, r *Result) error {
+	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO results (item_id, job_id, net, stored_at, title,
+			markdown, html, links, metadata, http_status, duration_ms, retry_count, charged,
+			markdown_sha256, html_sha256)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		r.ItemID, r.JobID, r.Net, r.StoredAt, r.Title, r.Markdown, r.HTML, r.Links, r.Metadata,
+		r.HTTPStatus, r.DurationMS, r.RetryCount, r.Charged, digest(r.Markdown), digest(r.HTML))
+	return translate(err)
+}
+
+// digest is the SHA-256 of content, or nil when there is none.
+func digest(content []byte) []byte {
+	if content == nil {
+		return nil
+	}
+	sum := sha256.Sum256(content)
+	return sum[:]
+}
+
+// Ending is how an item ends without a result.
+type Ending struct {
+	ItemID    int64
+	Code      string
+	Message   string
+	Retryable bool
+}
+
+// FailItems ends items as failed, and only those whose current job this is and
+// that are still outstanding. It returns which it ended.
+func (t Tx) FailItems(ctx context.Context, jobID int64, ends []Ending, now time.Time) ([]int64, error) {
+	return t.endItems(ctx, jobID, ItemFailed, ends, now)
+}
+
+// CancelItems ends items as cancelled, under the same guard as FailItems.
+func (t Tx) CancelItems(ctx context.Context, jobID int64, ends []Ending, now time.Time) ([]int64, error) {
+	return t.endItems(ctx, jobID, ItemCancelled, ends, now)
+}
+
+func (t Tx) endItems(ctx context.Context, jobID int64, to ItemState, ends []Ending, now time.Time) ([]int64, error) {
+	if len(ends) == 0 {
+		return nil, nil
+	}
+	ids, codes, messages, retryable := make([]int64, len(ends)), make([]string, len(ends)),
+		make([]string, len(ends)), make([]bool, len(ends))
+	for i, e := range ends {
+		ids[i], codes[i], messages[i], retryable[i] = e.ItemID, CleanText(e.Code), CleanText(e.Message), e.Retryable
+	}
+	rows, err := t.tx.Tx.QueryContext(ctx, `WITH ends AS (
+			SELECT i.id, e.code, e.message, e.retryable FROM items i
+			JOIN unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) AS e (id, code, message, retryable)
+				ON e.id = i.id
+			WHERE i.current_job_id = $5 AND i.state = 'outstanding' ORDER BY i.id FOR UPDATE OF i)
+		UPDATE items SET state = $6, ended_at = $7, error_code = ends.code, error_message = ends.message,
+			error_retryable = ends.retryable
+		FROM ends WHERE items.id = ends.id RETURNING items.id`,
+		ids, codes, messages, retryable, jobID, string(to), now)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	var ended []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, translate(err)
+		}
+		ended = append(ended, id)
+	}
+	return ended, translate(rows.Err())
+}
+
+// Report is what a job said of one item it carried.
+type Report struct {
+	ItemID  int64
+	Outcome Outcome
+	Code    string
+	Message string
+}
+
+// ReportItems notes in the lineage what the job said. A later word replaces an
+// earlier one, except that stored stays.
+func (t Tx) ReportItems(ctx context.Context, jobID int64, reports []Report, now time.Time) error {
+	if len(reports) == 0 {
+		return nil
+	}
+	ids, outcomes := make([]int64, len(reports)), make([]string, len(reports))
+	codes, messages := make([]string, len(reports)), make([]string, len(reports))
+	for i, r := range reports {
+		ids[i], outcomes[i], codes[i], messages[i] = r.ItemID, string(r.Outcome), CleanText(r.Code), CleanText(r.Message)
+	}
+	_, err := t.tx.Tx.ExecContext(ctx, `UPDATE job_items ji SET outcome = r.outcome, error_code = r.code,
+			error_message = r.message, reported_at = $6
+		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS r (item_id, outcome, code, message)
+		WHERE ji.job_id = $5 AND ji.item_id = r.item_id AND ji.outcome IS DISTINCT FROM 'stored'`,
+		ids, outcomes, codes, messages, jobID, now)
+	return translate(err)
+}
+
+// CarriedItem is an item as seen by one job of its lineage.
+type CarriedItem struct {
+	InputIndex int
+	ItemID     int64
+	URL        string `bun:"url"`
+	State      ItemState
+	Current    bool // This job is the item's current one.
+	Retries    int
+	Outcome    *Outcome
+}
+
+// Carried lists what a job carries, by input index.
+func (q Queries) Carried(ctx context.Context, jobID int64) ([]CarriedItem, error) {
+	var out []CarriedItem
+	err := q.db.NewRaw(`SELECT ji.input_index, ji.item_id, i.url, i.state,
+			coalesce(i.current_job_id = ji.job_id, false) AS current, i.retries, ji.outcome
+		FROM job_items ji JOIN items i ON i.id = ji.item_id
+		WHERE ji.job_id = ? ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
+	return out, translate(err)
+}

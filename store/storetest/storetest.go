@@ -1,0 +1,202 @@
+// Package storetest gives tests a real Postgres: a fresh, migrated database a
+// test, made from a template. The server is the one DATABASE_URL names or,
+// without it, a private one that lives as long as the test binary.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"rollcall/migrations"
+	"rollcall/store"
+	"rollcall/store/embedded"
+)
+
+// server is the Postgres under test and the migrated template in it.
+type server struct {
+	dsn      string
+	template string
+	stop     func(context.Context) error
+}
+
+// shared starts the server on first use, once a test binary.
+//
+//nolint:gochecknoglobals // One server a test binary; it never changes.
+var shared = sync.OnceValues(start)
+
+// started says whether a test asked for the server at all.
+//
+//nolint:gochecknoglobals // Set once, by the one start.
+var started atomic.Bool
+
+// Main runs a package's tests, stops the server and fails on a goroutine that
+// outlived them. Call it from TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "storetest:", err)
+		code = 1
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "storetest:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// New returns a store on a fresh, migrated database that goes with the test.
+func New(t testing.TB) *store.Store {
+	t.Helper()
+	return Open(t, DSN(t))
+}
+
+// Open returns a further store on an existing database, as a second process
+// would have; it is closed with the test.
+func Open(t testing.TB, dsn string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{DSN: dsn, MaxConns: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// DSN returns the address of a fresh, migrated database.
+func DSN(t testing.TB) string {
+	t.Helper()
+	srv, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return create(t, srv, "TEMPLATE "+srv.template)
+}
+
+// EmptyDSN returns the address of a fresh database without any table.
+func EmptyDSN(t testing.TB) string {
+	t.Helper()
+	srv, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return create(t, srv, "TEMPLATE template0 ENCODING 'UTF8'")
+}
+
+func create(t testing.TB, srv server, how string) string {
+	t.Helper()
+	name := "rollcall_test_" + token()
+	if err := admin(t.Context(), srv.dsn, "CREATE DATABASE "+name+" "+how); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin(context.Background(), srv.dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			t.Log(err)
+		}
+	})
+	return withDatabase(srv.dsn, name)
+}
+
+func start() (server, error) {
+	started.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := locate(ctx)
+	if err != nil {
+		return server{}, err
+	}
+	srv.template = "rollcall_template_" + token()
+	if err := admin(ctx, srv.dsn, "CREATE DATABASE "+srv.template+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+		return server{}, errors.Join(err, srv.stop(ctx))
+	}
+	if err := migrations.Up(ctx, withDatabase(srv.dsn, srv.template)); err != nil {
+		return server{}, errors.Join(err, srv.stop(ctx))
+	}
+	return srv, nil
+}
+
+// locate finds the server that DATABASE_URL names, or starts one.
+func locate(ctx context.Context) (server, error) {
+	//nolint:forbidigo // Tests take the server the caller names, as `make test` documents.
+	if dsn := os.Getenv("DATABASE_URL"); dsn != "" {
+		return server{dsn: dsn, stop: func(context.Context) error { return nil }}, nil
+	}
+	dir, err := os.MkdirTemp("/tmp", "rollcall-test-")
+	if err != nil {
+		return server{}, fmt.Errorf("make a folder for Postgres: %w", err)
+	}
+	srv, err := embedded.Start(ctx, embedded.Config{
+		Dir:    dir,
+		Logger: slog.New(slog.DiscardHandler),
+		Now:    time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
+	})
+	if err != nil {
+		return server{}, errors.Join(err, os.RemoveAll(dir))
+	}
+	return server{dsn: srv.DSN(), stop: func(ctx context.Context) error {
+		return errors.Join(srv.Stop(ctx), os.RemoveAll(dir))
+	}}, nil
+}
+
+// stop drops the template and ends a private server; a server that was never
+// asked for is not started just to be stopped.
+func stop() error {
+	if !started.Load() {
+		return nil
+	}
+	srv, err := shared()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dropped := admin(ctx, srv.dsn, "DROP DATABASE IF EXISTS "+srv.template+" WITH (FORCE)")
+	return errors.Join(dropped, srv.stop(ctx))
+}
+
+// admin runs one statement on the server's maintenance database.
+func admin(ctx context.Context, dsn, statement string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("reach the test server: %w", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+// withDatabase is the address with another database's name in it.
+func withDatabase(dsn, name string) string {
+	if !strings.Contains(dsn, "://") {
+		return dsn + " dbname=" + name
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func token() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// WakeJobs asks that the jobs be settled now, naming the net. Jobs that are
+// settled, or not yet known to the vendor, are left alone; the ids of the
+// others are returned, and the caller adds a settle task for each in the same
+// transaction.
+func (t Tx) WakeJobs(ctx context.Context, ids []int64, net Net) ([]int64, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var woken []int64
+	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = ?
+		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state IN ('accepted', 'given_up')
+			ORDER BY id FOR UPDATE)
+		RETURNING id`, net, bun.In(ids)).Scan(ctx, &woken)
+	return woken, translate(err)
+}
+
+// NoteWebhook notes when the first webhook for each job came, settled or not.
+func (t Tx) NoteWebhook(ctx context.Context, ids []int64, now time.Time) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := t.db.NewRaw(`UPDATE jobs SET webhook_at = ? WHERE id IN (
+		SELECT id FROM jobs WHERE id IN (?) AND webhook_at IS NULL ORDER BY id FOR UPDATE)`,
+		now, bun.In(ids)).Exec(ctx)
+	return translate(err)
+}
+
+// WakeDue wakes for polling the jobs whose next poll is due, oldest first, and
+// puts their next poll off until lease, in case settling never comes to set it.
+// Rows that another replica is waking are skipped.
+func (t Tx) WakeDue(ctx context.Context, now, lease time.Time, limit int) ([]int64, error) {
+	var woken []int64
+	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = 'poll', polls = polls + 1,
+			next_poll_at = ?
+		WHERE id IN (SELECT id FROM jobs WHERE state = 'accepted' AND next_poll_at <= ?
+			ORDER BY next_poll_at, id LIMIT ? FOR UPDATE SKIP LOCKED)
+		RETURNING id`, lease, now, limit).Scan(ctx, &woken)
+	return woken, translate(err)
+}
+
+// ClaimHeld gives held events to the jobs that turned out to be theirs and
+// returns those jobs; the caller wakes them in the same transaction.
+func (t Tx) ClaimHeld(ctx context.Context, vendorJobIDs []string) ([]int64, error) {
+	if len(vendorJobIDs) == 0 {
+		return nil, nil
+	}
+	var ids []int64
+	err := t.db.NewRaw(`UPDATE processed_events pe SET state = 'claimed', job_id = j.id
+		FROM jobs j WHERE j.vendor_job_id = pe.vendor_job_id AND pe.state IN ('held', 'foreign')
+		  AND pe.vendor_job_id IN (?)
+		RETURNING j.id`, bun.In(vendorJobIDs)).Scan(ctx, &ids)
+	return ids, translate(err)
+}
+
+// HeldSince lists the vendor ids of events held since before the given time.
+func (q Queries) HeldSince(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	var ids []string
+	err := q.db.NewRaw(`SELECT vendor_job_id FROM processed_events WHERE state = 'held' AND received_at <= ?
+		ORDER BY received_at LIMIT ?`, before, limit).Scan(ctx, &ids)
+	return ids, translate(err)
+}
+
+// MarkForeign moves events that nobody here claimed to foreign.
+func (t Tx) MarkForeign(ctx context.Context, vendorJobIDs []string) (int64, error) {
+	if len(vendorJobIDs) == 0 {
+		return 0, nil
+	}
+	return affected(t.db.NewRaw(`UPDATE processed_events SET state = 'foreign'
+		WHERE state = 'held' AND vendor_job_id IN (?)
+		  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.vendor_job_id = processed_events.vendor_job_id)`,
+		bun.In(vendorJobIDs)).Exec(ctx))
+}
