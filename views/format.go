@@ -1,0 +1,129 @@
+package views
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dash is what stands for a value that isn't known. It is never written 0.
+const dash = "–"
+
+// Count is a number that may be unknown; its zero value is unknown and shown as a dash.
+type Count struct {
+	N     int64
+	Known bool
+}
+
+// Known returns the Count of a number that is known.
+func Known(n int64) Count { return Count{N: n, Known: true} }
+
+// String returns the number with thousands separators, or a dash.
+func (c Count) String() string {
+	if !c.Known {
+		return dash
+	}
+	return thousands(c.N)
+}
+
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// plural returns "1 job", "2 jobs", "– jobs".
+func plural(c Count, one, many string) string {
+	if c.Known && c.N == 1 {
+		return "1 " + one
+	}
+	return c.String() + " " + many
+}
+
+// sizeText returns a size in bytes as people read it: "812 B", "3.4 kB", "12 MB".
+func sizeText(size int64) string {
+	if size < 1000 {
+		return strconv.FormatInt(size, 10) + " B"
+	}
+	value := float64(size)
+	for _, unit := range []string{"kB", "MB", "GB"} {
+		value /= 1000
+		if value < 999.5 || unit == "GB" {
+			return compact(value) + " " + unit
+		}
+	}
+	return ""
+}
+
+// compact keeps one decimal below ten and none above.
+func compact(value float64) string {
+	if value < 9.95 {
+		return strconv.FormatFloat(value, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(value, 'f', 0, 64)
+}
+
+// durationText returns a duration as people read it: "12 ms", "3.4 s", "2 min 5 s", "3 h 10 min", "2 d 4 h".
+func durationText(d time.Duration) string {
+	switch {
+	case d < 0:
+		return dash
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute:
+		return compact(d.Seconds()) + " s"
+	case d < time.Hour:
+		return twoUnits(d, time.Minute, "min", time.Second, "s")
+	case d < 24*time.Hour:
+		return twoUnits(d, time.Hour, "h", time.Minute, "min")
+	default:
+		return twoUnits(d, 24*time.Hour, "d", time.Hour, "h")
+	}
+}
+
+func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	text := fmt.Sprintf("%d %s", d/big, bigName)
+	if rest := d % big / small; rest > 0 {
+		text += fmt.Sprintf(" %d %s", rest, smallName)
+	}
+	return text
+}
+
+// utcText is what a reader without JavaScript sees: "29 Nov 2026, 14:02 UTC".
+func utcText(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+// utcExact carries milliseconds, for timelines: "14:02:10.123 UTC".
+func utcExact(t time.Time) string { return t.UTC().Format("2 Jan, 15:04:05.000 UTC") }
+
+// machineTime is the datetime attribute's form.
+func machineTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// shortID keeps lists readable when ids are long; whole ids stand in links and titles.
+func shortID(id string) string {
+	if len(id) <= 12 {
+		return id
+	}
+	return id[:8] + "…"
+}
+
+// percent returns part of whole as "41 %", or a dash when either is unknown or whole is zero.
+func percent(part, whole Count) string {
+	if !part.Known || !whole.Known || whole.N <= 0 {
+		return dash
+	}
+	switch share := float64(part.N) * 100 / float64(whole.N); {
+	case share > 0 && share < 1:
+		return "<1 %"
+	case share > 99 && share < 100:
+		return ">99 %"
+	default:
+		return strconv.FormatFloat(share, 'f', 0, 64) + " %"
+	}
+}
