@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+)
+
+// FailureRow is a failed item in the list of failures.
+type FailureRow struct {
+	ItemRow
+	BatchName string
+}
+
+// PageFailures lists failed items, the latest first; an empty code lists all.
+func (q Queries) PageFailures(ctx context.Context, code string, from Key, limit int64) ([]FailureRow, error) {
+	var items []Item
+	query := after(q.db.NewSelect().Model(&items), "ended_at", from)
+	if err := failed(query, code).Order("i.ended_at DESC", "i.id DESC").Limit(limit).Scan(ctx); err != nil {
+		return nil, translate(err)
+	}
+	rows, err := q.itemRows(ctx, items)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].BatchID
+	}
+	var batches []struct {
+		ID   int64
+		Name string
+	}
+	err = q.db.NewRaw("SELECT id, name FROM batches WHERE id IN (?)", bun.List(ids)).Scan(ctx, &batches)
+	if err != nil {
+		return nil, translate(err)
+	}
+	names := make(map[int64]string, len(batches))
+	for _, batch := range batches {
+		names[batch.ID] = batch.Name
+	}
+	failures := make([]FailureRow, len(rows))
+	for i := range rows {
+		failures[i] = FailureRow{ItemRow: rows[i], BatchName: names[rows[i].BatchID]}
+	}
+	return failures, nil
+}
+
+// CountFailures counts failed items up to one more than CountLimit; an empty
+// code counts all.
+func (q Queries) CountFailures(ctx context.Context, code string) (int64, error) {
+	return q.countUpTo(ctx, failed(q.db.NewSelect().Model((*Item)(nil)), code))
+}
+
+func failed(q *bun.SelectQuery, code string) *bun.SelectQuery {
+	q = q.Where("i.state = 'failed'")
+	if code != "" {
+		q = q.Where("i.error_code = ?", code)
+	}
+	return q
+}
+
+// maxFailureCodes bounds the choice of codes.
+const maxFailureCodes = 100
+
+// PageFailureCodes lists the codes of the failures that wait, by name. It
+// jumps along the index from one code to the next, however many rows each has.
+func (q Queries) PageFailureCodes(ctx context.Context) ([]string, error) {
+	var codes []string
+	err := q.db.NewRaw(`WITH RECURSIVE codes AS (
+			(SELECT error_code FROM items WHERE state = 'failed' ORDER BY error_code LIMIT 1)
+			UNION ALL
+			SELECT (SELECT i.error_code FROM items i WHERE i.state = 'failed' AND i.error_code > c.error_code
+				ORDER BY i.error_code LIMIT 1) FROM codes c WHERE c.error_code IS NOT NULL)
+		SELECT error_code FROM codes WHERE error_code IS NOT NULL LIMIT ?`, maxFailureCodes).Scan(ctx, &codes)
+	return codes, translate(err)
+}

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+)
+
+// JobRow is a job in a list with the answers of the items that are its own:
+// those that moved on to another job count there.
+type JobRow struct {
+	Job
+	Answers Batch
+}
+
+// PageJobs lists a batch's jobs, newest first, those before the given id; zero
+// begins.
+func (q Queries) PageJobs(ctx context.Context, batchID, before, limit int64) ([]JobRow, error) {
+	var jobs []Job
+	query := q.db.NewSelect().Model(&jobs).ExcludeColumn("vendor_reports", "vendor_invalid_urls", "request_hash").
+		Where("j.batch_id = ?", batchID)
+	if before > 0 {
+		query = query.Where("j.id < ?", before)
+	}
+	if err := query.Order("j.id DESC").Limit(limit).Scan(ctx); err != nil {
+		return nil, translate(err)
+	}
+	return q.withAnswers(ctx, jobs)
+}
+
+// CountJobs counts a batch's jobs up to one more than CountLimit.
+func (q Queries) CountJobs(ctx context.Context, batchID int64) (int64, error) {
+	return q.countUpTo(ctx, q.db.NewSelect().Model((*Job)(nil)).Where("j.batch_id = ?", batchID))
+}
+
+func (q Queries) withAnswers(ctx context.Context, jobs []Job) ([]JobRow, error) {
+	rows := make([]JobRow, len(jobs))
+	if len(jobs) == 0 {
+		return rows, nil
+	}
+	ids := make([]int64, len(jobs))
+	place := make(map[int64]int, len(jobs))
+	for i := range jobs {
+		rows[i].Job, ids[i] = jobs[i], jobs[i].ID
+		place[jobs[i].ID] = i
+	}
+	var answers []struct {
+		JobID int64
+		Batch
+	}
+	err := q.db.NewRaw(`SELECT current_job_id AS job_id, count(*) AS accepted,
+			count(*) FILTER (WHERE net = 'webhook') AS stored_webhook,
+			count(*) FILTER (WHERE net = 'poll') AS stored_poll,
+			count(*) FILTER (WHERE net = 'reconcile') AS stored_reconcile,
+			count(*) FILTER (WHERE net = 'replay') AS stored_replay,
+			count(*) FILTER (WHERE net = 'sync') AS stored_sync,
+			count(*) FILTER (WHERE state = 'failed') AS failed,
+			count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+			count(*) FILTER (WHERE state = 'outstanding') AS outstanding
+		FROM items WHERE current_job_id IN (?) GROUP BY current_job_id`, bun.List(ids)).Scan(ctx, &answers)
+	if err != nil {
+		return nil, translate(err)
+	}
+	for _, answer := range answers {
+		rows[place[answer.JobID]].Answers = answer.Batch
+	}
+	return rows, nil
+}
+
+// JobStory is a job and what happened to it.
+type JobStory struct {
+	JobRow
+	BatchName  string
+	Children   []int64
+	Events     []JobEvent
+	Deliveries []Delivery
+}
+
+// What the page of a job shows of it at most.
+const (
+	maxJobEvents     = 500
+	maxJobDeliveries = 100
+	maxJobChildren   = 50
+)
+
+// PageJob is one job and its story; ErrNotFound when there is none. Its
+// deliveries come without headers and bodies.
+func (q Queries) PageJob(ctx context.Context, id int64) (*JobStory, error) {
+	job, err := q.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.withAnswers(ctx, []Job{*job})
+	if err != nil {
+		return nil, err
+	}
+	story := &JobStory{JobRow: rows[0]}
+	err = q.db.NewRaw("SELECT name FROM batches WHERE id = ?", job.BatchID).Scan(ctx, &story.BatchName)
+	if err != nil {
+		return nil, translate(err)
+	}
+	err = q.db.NewRaw("SELECT id FROM jobs WHERE parent_job_id = ? ORDER BY id LIMIT ?", id, maxJobChildren).
+		Scan(ctx, &story.Children)
+	if err != nil {
+		return nil, translate(err)
+	}
+	err = q.db.NewSelect().Model(&story.Events).Where("je.job_id = ?", id).Order("je.at", "je.id").
+		Limit(maxJobEvents).Scan(ctx)
+	if err != nil || job.VendorID() == "" {
+		return story, translate(err)
+	}
+	err = q.db.NewSelect().Model(&story.Deliveries).ExcludeColumn("headers", "body").
+		Where("d.vendor_job_id = ?", job.VendorID()).Where("d.vendor_job_id <> ''").
+		Order("d.received_at").Limit(maxJobDeliveries).Scan(ctx)
+	return story, translate(err)
+}

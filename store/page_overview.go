@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Day is the roll call of the batches submitted on one day, in UTC. Its batch
+// has counters only.
+type Day struct {
+	Day time.Time
+	Batch
+}
+
+// maxDays bounds how far back the days go.
+const maxDays = 31
+
+// PageDays sums the counters of the batches submitted since a time, by day,
+// oldest first; days without a submission are left out.
+func (q Queries) PageDays(ctx context.Context, since time.Time) ([]Day, error) {
+	var days []Day
+	err := q.db.NewRaw(`SELECT date_trunc('day', created_at, 'UTC') AS day, sum(submitted) AS submitted,
+			sum(invalid) AS invalid, sum(duplicate) AS duplicate, sum(accepted) AS accepted,
+			sum(stored_webhook) AS stored_webhook, sum(stored_poll) AS stored_poll,
+			sum(stored_reconcile) AS stored_reconcile, sum(stored_replay) AS stored_replay,
+			sum(stored_sync) AS stored_sync, sum(failed) AS failed, sum(cancelled) AS cancelled,
+			sum(outstanding) AS outstanding
+		FROM batches WHERE created_at >= ? GROUP BY 1 ORDER BY 1 LIMIT ?`, since, maxDays).Scan(ctx, &days)
+	return days, translate(err)
+}
+
+// Backlog says how many jobs wait for a call and how many are at the vendor,
+// each counted up to one more than CountLimit.
+type Backlog struct {
+	Waiting int64
+	Open    int64
+}
+
+// PageBacklog counts the jobs that aren't home yet.
+func (q Queries) PageBacklog(ctx context.Context) (Backlog, error) {
+	waiting, err := q.countUpTo(ctx, q.db.NewSelect().Model((*Job)(nil)).Where("j.state = ?", JobIntended))
+	if err != nil {
+		return Backlog{}, err
+	}
+	open, err := q.countUpTo(ctx, q.db.NewSelect().Model((*Job)(nil)).Where("j.state = ?", JobAccepted))
+	return Backlog{Waiting: waiting, Open: open}, err
+}
+
+// Punctuality says of the last settled jobs of a kind how many had their
+// webhook in time.
+type Punctuality struct {
+	Kind   Kind
+	Jobs   int64
+	InTime int64
+}
+
+// PagePunctuality looks at the last settled jobs, by kind.
+func (q Queries) PagePunctuality(ctx context.Context, last int64, within time.Duration) ([]Punctuality, error) {
+	var kinds []Punctuality
+	err := q.db.NewRaw(`SELECT kind, count(*) AS jobs,
+			count(*) FILTER (WHERE webhook_at <= ended_at + make_interval(secs => ?)) AS in_time
+		FROM (SELECT kind, webhook_at, ended_at FROM jobs WHERE state = 'settled'
+			ORDER BY ended_at DESC, id DESC LIMIT ?) newest GROUP BY kind`, within.Seconds(), last).Scan(ctx, &kinds)
+	return kinds, translate(err)
+}
+
+// PageTroubledWebhooks lists webhooks that bring nothing home any more.
+func (q Queries) PageTroubledWebhooks(ctx context.Context) ([]Webhook, error) {
+	var hooks []Webhook
+	err := q.db.NewSelect().Model(&hooks).Where("w.state IN (?)", bun.List([]WebhookState{
+		WebhookInactive, WebhookMoved, WebhookGone, WebhookSecretUnknown,
+	})).Order("w.id").Limit(maxWebhooks).Scan(ctx)
+	return hooks, translate(err)
+}
+
+// maxWebhooks bounds lists of webhooks; the vendor allows ten.
+const maxWebhooks = 100
