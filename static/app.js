@@ -1,0 +1,148 @@
+// What pages can't do by themselves: show times in the reader's zone, copy text, tick all boxes, switch the theme,
+// and say now and then what moved. Everything else works without it.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const zone = root.dataset.zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+  // ---- Times ----
+
+  const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone: zone, ...options });
+  const day = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const full = format({ dateStyle: "full", timeStyle: "long" });
+  const exact = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+  const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+  const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600], [30 * 86400, "day", 86400]];
+
+  function ago(date) {
+    const seconds = (date.getTime() - Date.now()) / 1000;
+    for (const [limit, unit, size] of steps) {
+      if (Math.abs(seconds) < limit) return relative.format(Math.trunc(seconds / size), unit);
+    }
+    return "";
+  }
+
+  function timeText(date, style) {
+    if (style === "exact") return exact.format(date);
+    const near = ago(date);
+    if (style === "relative") return near || day.format(date);
+    return near ? `${day.format(date)} (${near})` : full.format(date);
+  }
+
+  function localise(element) {
+    const date = new Date(element.dateTime);
+    if (Number.isNaN(date.getTime())) return;
+    const text = timeText(date, element.dataset.time);
+    const title = full.format(date);
+    if (element.textContent !== text) element.textContent = text;
+    if (element.title !== title) element.title = title;
+  }
+
+  function localiseAll() {
+    for (const element of document.querySelectorAll("time[data-time]")) localise(element);
+  }
+
+  // ---- The polite voice of a live page: one sentence a while, and one at the end ----
+
+  const quietFor = 20000;
+  let lastSaid = Date.now();
+  let finishedSaid = document.querySelector("[data-say][data-finished]") !== null;
+
+  function say() {
+    const voice = document.getElementById("say");
+    const source = document.querySelector("[data-say]");
+    if (!voice || !source) return;
+    const finished = source.hasAttribute("data-finished");
+    const due = finished ? !finishedSaid : Date.now() - lastSaid > quietFor;
+    if (!due || voice.textContent === source.dataset.say) return;
+    voice.textContent = source.dataset.say;
+    lastSaid = Date.now();
+    finishedSaid = finished;
+  }
+
+  // ---- Copying ----
+
+  async function copy(button) {
+    const from = button.dataset.copyFrom;
+    const text = from ? document.querySelector(from).textContent : button.dataset.copy;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      return; // Without the permission nothing is copied, and the button doesn't claim so.
+    }
+    button.classList.add("copied");
+    setTimeout(() => button.classList.remove("copied"), 1500);
+  }
+
+  // ---- Theme ----
+
+  const themes = ["auto", "light", "dark"];
+  const themeNames = { auto: "as the system", light: "light", dark: "dark" };
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+  function applyTheme(theme) {
+    const dark = theme === "dark" || (theme === "auto" && systemDark.matches);
+    root.dataset.theme = theme;
+    root.dataset.bsTheme = dark ? "dark" : "light";
+    for (const button of document.querySelectorAll("[data-theme-switch]")) {
+      button.setAttribute("aria-label", `Colour theme: ${themeNames[theme]}`);
+      button.title = button.getAttribute("aria-label");
+    }
+  }
+
+  function nextTheme() {
+    const theme = themes[(themes.indexOf(root.dataset.theme) + 1) % themes.length];
+    try {
+      localStorage.setItem("rollcall-theme", theme);
+    } catch {
+      // Forgotten at the next page, where storage is forbidden.
+    }
+    applyTheme(theme);
+  }
+
+  // ---- Wiring ----
+
+  function countLines(area) {
+    const lines = area.value.split("\n").filter((line) => line.trim() !== "").length;
+    const target = document.getElementById(area.dataset.countLines);
+    target.textContent = lines === 0 ? "" : `${lines.toLocaleString()} ${lines === 1 ? "line" : "lines"}.`;
+  }
+
+  function tickAll(box) {
+    for (const each of document.querySelectorAll(`input[type=checkbox][name="${CSS.escape(box.dataset.tickAll)}"]`)) {
+      each.checked = box.checked;
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy], [data-copy-from]");
+    if (button) copy(button);
+    if (event.target.closest("[data-theme-switch]")) nextTheme();
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-tick-all]")) tickAll(event.target);
+  });
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("[data-count-lines]")) countLines(event.target);
+  });
+  systemDark.addEventListener("change", () => applyTheme(root.dataset.theme));
+
+  applyTheme(root.dataset.theme || "auto");
+  for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = zone;
+  for (const area of document.querySelectorAll("[data-count-lines]")) countLines(area);
+  localiseAll();
+  setInterval(localiseAll, 10000);
+  document.querySelector("[data-focus]")?.focus();
+
+  const current = document.querySelector(".menu [aria-current=page]");
+  const strip = document.querySelector(".menu");
+  if (current && strip && strip.scrollWidth > strip.clientWidth) {
+    strip.scrollLeft = current.offsetLeft - strip.clientWidth / 3;
+  }
+
+  // Fragments that arrive later carry times in UTC; they are turned before the next paint.
+  new MutationObserver(() => {
+    localiseAll();
+    say();
+  }).observe(document.body, { childList: true, subtree: true, characterData: true });
+})();

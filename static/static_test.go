@@ -1,0 +1,129 @@
+package static_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"rollcall/static"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(static.Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(server.Client().CloseIdleConnections)
+	return server
+}
+
+// ask sends a request with the given headers, in pairs, and reads the whole answer.
+func ask(t *testing.T, server *httptest.Server, method, path string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "identity")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+func TestURLCarriesAHash(t *testing.T) {
+	t.Parallel()
+	if got := static.URL("app.css"); !regexp.MustCompile(`^/static/app\.[0-9a-f]{12}\.css$`).MatchString(got) {
+		t.Errorf("URL(app.css): got %q", got)
+	}
+}
+
+func TestFilesAreServedForEver(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	for name, contentType := range map[string]string{
+		"app.css": "text/css; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "theme.js": "text/javascript; charset=utf-8",
+		"tabler.min.css": "text/css; charset=utf-8", "htmx.min.js": "text/javascript; charset=utf-8", "hx-sse.min.js": "text/javascript; charset=utf-8",
+		"icons.svg": "image/svg+xml", "favicon.svg": "image/svg+xml", "LICENSES.md": "text/plain; charset=utf-8",
+	} {
+		answer, body := ask(t, server, http.MethodGet, static.URL(name))
+		if answer.StatusCode != http.StatusOK || body == "" {
+			t.Errorf("%s: got %d with %d bytes", name, answer.StatusCode, len(body))
+		}
+		if got := answer.Header.Get("Content-Type"); got != contentType {
+			t.Errorf("%s: Content-Type: got %q, want %q", name, got, contentType)
+		}
+		if got := answer.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
+			t.Errorf("%s: Cache-Control: got %q", name, got)
+		}
+	}
+}
+
+func TestGzipOnlyForThoseWhoAskForIt(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	path := static.URL("tabler.min.css")
+	_, plain := ask(t, server, http.MethodGet, path)
+	answer, packed := ask(t, server, http.MethodGet, path, "Accept-Encoding", "br, gzip;q=0.8")
+	if got := answer.Header.Get("Content-Encoding"); got != "gzip" {
+		t.Fatalf("Content-Encoding: got %q, want gzip", got)
+	}
+	reader, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked, err := io.ReadAll(reader)
+	if err != nil || string(unpacked) != plain {
+		t.Errorf("unpacked %d bytes (%v), want the %d plain ones", len(unpacked), err, len(plain))
+	}
+	if answer, _ := ask(t, server, http.MethodGet, path, "Accept-Encoding", "gzip;q=0"); answer.Header.Get("Content-Encoding") != "" {
+		t.Error("gzip was refused by weight zero, but sent")
+	}
+}
+
+func TestKnownETagIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	first, _ := ask(t, server, http.MethodGet, static.URL("app.js"))
+	second, body := ask(t, server, http.MethodGet, static.URL("app.js"), "If-None-Match", first.Header.Get("ETag"))
+	if second.StatusCode != http.StatusNotModified || body != "" {
+		t.Errorf("got %d with %d bytes, want 304 with none", second.StatusCode, len(body))
+	}
+}
+
+func TestOtherPathsAndMethodsAreRefused(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tests := []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodGet, "/static/app.css", http.StatusNotFound},
+		{http.MethodGet, "/static/app.000000000000.css", http.StatusNotFound},
+		{http.MethodGet, "/static/", http.StatusNotFound},
+		{http.MethodGet, "/static/axe.min.js", http.StatusNotFound},
+		{http.MethodPost, static.URL("app.css"), http.StatusMethodNotAllowed},
+		{http.MethodHead, static.URL("app.css"), http.StatusOK},
+	}
+	for _, test := range tests {
+		if answer, _ := ask(t, server, test.method, test.path); answer.StatusCode != test.want {
+			t.Errorf("%s %s: got %d, want %d", test.method, test.path, answer.StatusCode, test.want)
+		}
+	}
+}
