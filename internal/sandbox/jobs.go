@@ -1,0 +1,220 @@
+package sandbox
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kind is a kind of job.
+type kind string
+
+const (
+	kindExtract kind = "extract"
+	kindBatch   kind = "batch"
+	kindCrawl   kind = "crawl"
+	kindSync    kind = "sync" // A sync extraction: not a job for the caller, but kept in the books.
+)
+
+// The states of jobs and items.
+const (
+	stateQueued     = "queued"
+	stateProcessing = "processing"
+	stateCompleted  = "completed"
+	stateFailed     = "failed"
+	stateCancelled  = "cancelled"
+)
+
+// options is what a job asks for each of its URLs.
+type options struct {
+	formats    []string
+	renderJS   bool
+	proxy      *wireProxy
+	headers    map[string]string
+	wait       *wireWait
+	links      bool
+	sameDomain bool
+	subdomains bool
+}
+
+func (o options) wants(format string) bool {
+	for _, f := range o.formats {
+		if f == format {
+			return true
+		}
+	}
+	return false
+}
+
+// job is one accepted job. Its fields are guarded by Sandbox.mu, apart from those set before it is accepted.
+type job struct {
+	id, key   string // key names the content and its turn, the same in every run with the same calls.
+	kind      kind
+	account   *account
+	url       string // The URL of an extraction, the seed of a crawl.
+	opts      options
+	submitted []string
+	invalid   []string
+
+	status    string
+	created   stamp
+	completed *stamp
+	ended     time.Time
+	items     []*item
+	next      int // The first item not yet started.
+	running   int
+	charged   int
+	reserved  int
+
+	rush   bool      // Runs without the simulated run length.
+	early  bool      // Its event was sent ahead of the 202.
+	never  bool      // Stays processing for ever.
+	stale  time.Time // Until then reads show it running.
+	done   chan struct{}
+	crawl  *crawl
+	frozen bool
+}
+
+// terminal says that the job will not change its status any more.
+func (j *job) terminal() bool {
+	return j.status == stateCompleted || j.status == stateFailed || j.status == stateCancelled
+}
+
+// item is one URL of a job.
+type item struct {
+	index   int // Position in job.items.
+	number  int // input_index of a batch.
+	url     string
+	parent  string
+	depth   int
+	ordeal  string // What item_fail holds for it: "", "retryable" or "permanent".
+	attempt int    // The how-manieth submission of this URL this is; counted only where it matters.
+
+	status   string
+	end      outcome
+	links    []string // Of a crawled page.
+	charged  int
+	duration time.Duration
+	mdSum    string
+	htmlSum  string
+	body     span
+}
+
+// outcome is how one URL ended, apart from its content.
+type outcome struct {
+	code       string // Empty for a good page.
+	message    string
+	retryable  bool
+	httpStatus int // 0 when there was no answer.
+	finalURL   string
+}
+
+// newJob makes a job that is not yet accepted.
+func (s *Sandbox) newJob(k kind, a *account, url string, opts options) *job {
+	return &job{
+		kind: k, account: a, url: url, opts: opts, status: stateQueued, done: make(chan struct{}),
+	}
+}
+
+// add puts one URL at the end of the job.
+func (j *job) add(url, parent string, number, depth int) *item {
+	it := &item{index: len(j.items), number: number, url: url, parent: parent, depth: depth, status: stateQueued}
+	j.items = append(j.items, it)
+	return it
+}
+
+// accept takes the job into the books, reserves its tokens and puts it in line.
+func (s *Sandbox) accept(j *job) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.jobList)+len(s.syncs) >= s.cfg.MaxJobs {
+		return errUnavailable(http.StatusServiceUnavailable)
+	}
+	if !j.account.covers(len(j.items)) {
+		return errBalance()
+	}
+	j.account.reserve(j, len(j.items))
+	content := append([]string{"job", string(j.kind), j.url}, j.submitted...)
+	j.key = strconv.FormatUint(s.dice.number(content...), 36) + "#" + s.turn(content...)
+	j.id = s.id("job")
+	j.created = s.dice.stampAt(s.now(), "created", j.key)
+	j.never = j.kind != kindSync && s.hits(FaultNever, j.key)
+	j.rush = !j.never && j.kind != kindSync && s.hits(FaultEarly, j.key)
+	for _, it := range j.items {
+		s.foretell(j, it)
+	}
+	s.file(j)
+	s.ready = append(s.ready, j)
+	s.kick()
+	return nil
+}
+
+// file puts the job into the lists. The caller holds mu.
+func (s *Sandbox) file(j *job) {
+	if j.kind == kindSync {
+		s.syncs = append(s.syncs, j)
+		j.account.lists[kindExtract] = append(j.account.lists[kindExtract], j)
+		return
+	}
+	s.jobs[j.id] = j
+	s.jobList = append(s.jobList, j)
+	j.account.lists[j.kind] = append(j.account.lists[j.kind], j)
+}
+
+// foretell settles, when an item is made, what the faults hold for it, so that it doesn't depend on who runs first.
+// The caller holds mu.
+func (s *Sandbox) foretell(j *job, it *item) {
+	if s.hits(FaultItemFail, it.url) {
+		it.ordeal = "permanent"
+		if s.dice.pick(2, "ordeal", it.url) == 0 {
+			it.ordeal = "retryable"
+		}
+	}
+	if it.ordeal == "retryable" || isFailRetryable(it.url) {
+		name := j.account.name + " " + it.url
+		s.attempts[name]++
+		it.attempt = s.attempts[name]
+	}
+}
+
+// covers says whether the account can pay for n more pages.
+func (a *account) covers(n int) bool { return !a.limited || a.balance >= int64(n) }
+
+func (a *account) reserve(j *job, n int) {
+	a.balance -= int64(n)
+	a.reserved += int64(n)
+	j.reserved += n
+}
+
+// release gives back one reservation, and charges it when the page was good.
+func (a *account) release(j *job, it *item) {
+	a.reserved--
+	j.reserved--
+	if it.status != stateCompleted {
+		a.balance++
+		return
+	}
+	a.charged++
+	j.charged++
+	it.charged = 1
+}
+
+// find looks a job of the account up; a job of another account or kind does not exist for it.
+func (s *Sandbox) find(a *account, k kind, id string) (*job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.jobs[strings.ToLower(id)]; j != nil && j.account == a && j.kind == k {
+		return j, nil
+	}
+	return nil, errNotFound("job")
+}
+
+// tally counts the items of the job by state. The caller holds mu.
+func (j *job) tally() map[string]int {
+	n := map[string]int{}
+	for _, it := range j.items {
+		n[it.status]++
+	}
+	return n
+}

@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"net/http"
+	"time"
+)
+
+// snapshot is a job at one moment, with one page of its ended items.
+type snapshot struct {
+	status            string
+	completed         *stamp
+	charged, reserved int
+	tally             map[string]int
+	total             int
+	items             []item
+	invalid           []any
+}
+
+// stillStale says that reads still show the job running although it has ended. The caller holds mu.
+func (s *Sandbox) stillStale(j *job) bool { return !j.stale.IsZero() && s.now().Before(j.stale) }
+
+// shown is the status of the job as reads show it. The caller holds mu.
+func (s *Sandbox) shown(j *job) string {
+	if s.stillStale(j) {
+		return stateProcessing
+	}
+	return j.status
+}
+
+// snap takes a snapshot with the items of the given page; size 0 means all of them.
+func (s *Sandbox) snap(j *job, page, size int, truth bool) snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := snapshot{status: j.status, total: len(j.items), invalid: s.invalidURLs(j.invalid), items: []item{}}
+	if !truth && s.stillStale(j) {
+		snap.status, snap.reserved, snap.tally = stateProcessing, len(j.items), map[string]int{stateQueued: len(j.items)}
+		return snap
+	}
+	snap.completed, snap.charged, snap.reserved, snap.tally = j.completed, j.charged, j.reserved, j.tally()
+	skip, take := (page-1)*size, size
+	if size == 0 {
+		skip, take = 0, len(j.items)
+	}
+	for _, it := range j.items {
+		if it.status == stateQueued || it.status == stateProcessing ||
+			(it.status == stateCancelled && s.switches.CancelledOmitted) {
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if len(snap.items) == take {
+			break
+		}
+		snap.items = append(snap.items, *it)
+	}
+	return snap
+}
+
+// invalidURLs lists the URLs set aside in the form that the switch says. The caller holds mu.
+func (s *Sandbox) invalidURLs(urls []string) []any {
+	out := make([]any, len(urls))
+	for i, u := range urls {
+		if out[i] = u; s.switches.InvalidObjects {
+			out[i] = map[string]string{"url": u, "reason": "invalid_url"}
+		}
+	}
+	return out
+}
+
+// contentOf is the content of an item in the formats asked for; nil unless it is good.
+func (s *Sandbox) contentOf(it item, o options) *wireContent {
+	if it.status != stateCompleted {
+		return nil
+	}
+	text := s.text(it)
+	c := &wireContent{}
+	if o.wants("markdown") {
+		c.Markdown = &text.Markdown
+	}
+	if o.wants("html") {
+		c.HTML = &text.HTML
+	}
+	if o.links {
+		c.Links = text.Links
+	}
+	return c
+}
+
+// itemMeta is what the vendor reports about an item; nil when it never ran.
+func itemMeta(it item) *wireItemMeta {
+	if it.status == stateCancelled {
+		return nil
+	}
+	meta := &wireItemMeta{DurationMS: it.millis(), RetryCount: new(0), TokensCharged: &it.charged}
+	if it.end.httpStatus != 0 {
+		meta.HTTPStatus = &it.end.httpStatus
+	}
+	return meta
+}
+
+// failure is the code and message of an item; nil for none.
+func failure(it item) (*string, *string) {
+	if it.end.code == "" || it.status != stateFailed {
+		return nil, nil
+	}
+	return &it.end.code, &it.end.message
+}
+
+// list answers a job list: filtered, newest first unless the switch says otherwise, one page. match and row are called
+// under mu.
+func (s *Sandbox) list(
+	a *account, k kind, q *query, normalSize int, match func(*job) bool, row func(*job) any,
+) (reply, error) {
+	status := q.one("status", stateQueued, stateProcessing, stateCompleted, stateFailed, stateCancelled)
+	from, to := q.time("start_date"), q.time("end_date")
+	page, size := q.number("page", 1, 0), q.number("page_size", normalSize, 100)
+	if q.err != nil {
+		return reply{}, q.err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := wireJobs{Jobs: []any{}, Page: page, PageSize: size}
+	total, jobs := 0, a.lists[k]
+	for i := range jobs {
+		j := jobs[len(jobs)-1-i]
+		if s.switches.OldestFirst {
+			j = jobs[i]
+		}
+		if (j.kind != k && !s.switches.SyncListed) || !within(j.created.Time, from, to) ||
+			(status != "" && status != s.shown(j)) || !match(j) {
+			continue
+		}
+		if total++; total > (page-1)*size && total <= page*size {
+			out.Jobs = append(out.Jobs, row(j))
+		}
+	}
+	out.PageCount = pageCount(total, size)
+	return reply{http.StatusOK, out}, nil
+}
+
+// within says that at lies between from and to, both included; a zero bound is open.
+func within(at, from, to time.Time) bool {
+	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || !at.After(to))
+}
