@@ -196,7 +196,7 @@ func decodeBatch(b []byte, jobID string) (*BatchJob, error) {
 	}, nil
 }
 
-// Cancelled is the answer to the cancelling of a batch or crawl.
+// Cancelled is the answer to the canceling of a batch or crawl.
 type Cancelled struct {
 	Reply     Reply
 	JobID     string

@@ -79,14 +79,17 @@ type call struct {
 // is an *Error.
 func (c *Client) do(ctx context.Context, in call, read func([]byte) error) (Reply, error) {
 	if in.check != nil {
-		return Reply{}, &Error{Op: in.op, err: in.check}
+		return Reply{}, &Error{Op: in.op, err: in.check, refused: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, in.timeout)
 	defer cancel()
 	ctx, trace := traceSend(ctx)
 	req, err := c.request(ctx, in)
 	if err != nil {
-		return Reply{}, &Error{Op: in.op, err: fmt.Errorf("%w: %w", errParam, err)}
+		return Reply{}, &Error{Op: in.op, err: err, refused: true}
+	}
+	if err := ctx.Err(); err != nil {
+		return Reply{}, &Error{Op: in.op, err: err, notSent: true}
 	}
 	start := c.cfg.Now()
 	resp, err := c.http.Do(req)
@@ -227,8 +230,7 @@ func (e *Error) hideKey(key Secret) {
 
 // bare takes the URL off an error of net/http: its query may hold what isn't ours to log.
 func bare(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err

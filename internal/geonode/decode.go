@@ -46,8 +46,7 @@ func decodeObject(b []byte, v any) (string, error) {
 	if err == nil {
 		return "", nil
 	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Sprintf("member %q is a %s", wrong.Field, wrong.Value), nil
 	}
 	// The text of a syntax error names an offset and a character, no content.

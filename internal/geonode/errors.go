@@ -91,6 +91,7 @@ type Error struct {
 	Body string
 
 	err        error // The cause on our side, if any.
+	refused    bool  // A wrong parameter: the call was refused here.
 	notSent    bool  // Proof that no byte of the request went out.
 	retryAfter time.Duration
 	hasRetry   bool
@@ -156,7 +157,7 @@ func (e *Error) Retryable() bool {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	case 0:
-		return !errors.Is(e.err, errParam) && !errors.Is(e.err, context.Canceled)
+		return !e.refused && !errors.Is(e.err, context.Canceled)
 	}
 	// A 2xx of which the end never came may well come whole the next time.
 	return e.Status < http.StatusMultipleChoices && e.err != nil &&
@@ -230,7 +231,7 @@ func (f FieldError) tooManyURLs() bool {
 //   - a 3xx came: who answered there, and what the vendor did, is anybody's guess.
 func (e *Error) Certainty() Certainty {
 	switch {
-	case e.Status == 0 && (e.notSent || errors.Is(e.err, errParam)):
+	case e.Status == 0 && (e.notSent || e.refused):
 		return CertainlyNotAccepted
 	case e.Status >= 400 && e.Status < 500, e.Status == http.StatusServiceUnavailable:
 		return CertainlyNotAccepted
@@ -242,8 +243,7 @@ func (e *Error) Certainty() Certainty {
 
 // CertaintyOf is the certainty of any error; one that isn't an *Error is Unknown.
 func CertaintyOf(err error) Certainty {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Certainty()
 	}
 	return Unknown

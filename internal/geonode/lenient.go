@@ -51,12 +51,14 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 	*c = Count{}
 	text := numberText(b)
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		*c = Count{N: n, Known: n >= 0}
+		if n >= 0 {
+			*c = KnownCount(n)
+		}
 		return nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
-		*c = Count{N: int64(f), Known: true}
+		*c = KnownCount(int64(f))
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package geonode
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -70,9 +69,7 @@ func (o Options) wait() time.Duration {
 	return time.Duration(min(o.Wait.TimeoutMS, maxCallTimeout.Milliseconds())) * time.Millisecond
 }
 
-// errParam marks a call that was refused here, before anything was sent.
-var errParam = errors.New("wrong parameter")
-
+// wrongParam is for calls that are refused here, before anything is sent.
 func wrongParam(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{errParam}, args...)...)
+	return fmt.Errorf("wrong parameter: "+format, args...)
 }

@@ -18,15 +18,15 @@ var envelopes = map[string]string{
 
 // ValidateDelivery checks a webhook delivery's headers and body and reports a breach
 // as an error of the test. A request marked with DeliberateHeader is exempt and counted.
-func ValidateDelivery(t testing.TB, header http.Header, body []byte) {
-	t.Helper()
+func ValidateDelivery(tb testing.TB, header http.Header, body []byte) {
+	tb.Helper()
 	counts.checked.Add(1)
 	if header.Get(DeliberateHeader) != "" {
 		counts.deliberate.Add(1)
 		return
 	}
 	if err := CheckDelivery(header, body); err != nil {
-		t.Errorf("contract breach (delivery): %v", err)
+		tb.Errorf("contract breach (delivery): %v", err)
 	}
 }
 

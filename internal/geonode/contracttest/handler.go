@@ -13,9 +13,9 @@ import (
 // that begin with one of skip are none of the contract's business. Answers pass
 // through as they are written, so slow ones stay slow; one that is hijacked or
 // aborted isn't validated.
-func Handler(t testing.TB, next http.Handler, skip ...string) http.Handler {
-	t.Helper()
-	out := newReporter(t)
+func Handler(tb testing.TB, next http.Handler, skip ...string) http.Handler {
+	tb.Helper()
+	out := newReporter(tb)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if skipped(r.URL.Path, skip) {
 			next.ServeHTTP(w, r)

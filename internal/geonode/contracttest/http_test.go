@@ -64,8 +64,8 @@ var exchanges = map[string]struct {
 	"AnswerRedirect":       {getBatch, answer{status: 307}, "redirect"},
 }
 
-// send makes a call against a server with the answer and returns what the client saw.
-func send(t *testing.T, rt http.RoundTripper, url string, in request) (*http.Response, string) {
+// send makes a call and returns the header and body the client saw.
+func send(t *testing.T, rt http.RoundTripper, url string, in request) (http.Header, string) {
 	t.Helper()
 	ctx := in.ctx
 	if ctx == nil {
@@ -90,7 +90,7 @@ func send(t *testing.T, rt http.RoundTripper, url string, in request) (*http.Res
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return resp.Header, string(body)
 }
 
 func (a answer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -177,14 +177,14 @@ func TestDeliberate(t *testing.T) {
 			})
 			srv := serve(t, contracttest.Handler(server, next))
 			before := contracttest.Marked()
-			resp, _ := send(t, contracttest.Transport(client, srv.Client().Transport), srv.URL, tc.request)
+			header, _ := send(t, contracttest.Transport(client, srv.Client().Transport), srv.URL, tc.request)
 			srv.Close()
 			wantBreach(t, client.got(), "")
 			wantBreach(t, server.got(), "")
 			if contracttest.Marked() <= before {
 				t.Error("the marked call was not counted")
 			}
-			for _, h := range []http.Header{seen, resp.Header} {
+			for _, h := range []http.Header{seen, header} {
 				if h.Get(contracttest.DeliberateHeader) != "" {
 					t.Error("the mark was not taken off")
 				}
@@ -197,10 +197,10 @@ func TestHandlerTakesMarksOffForOtherClients(t *testing.T) {
 	t.Parallel()
 	s := newSpy(t)
 	srv := serve(t, contracttest.Handler(s, answer{status: 200, body: `{}`, mark: "on purpose"}))
-	resp, _ := send(t, srv.Client().Transport, srv.URL, getBatch)
+	header, _ := send(t, srv.Client().Transport, srv.URL, getBatch)
 	srv.Close()
 	wantBreach(t, s.got(), "")
-	if resp.Header.Get(contracttest.DeliberateHeader) != "" {
+	if header.Get(contracttest.DeliberateHeader) != "" {
 		t.Error("the mark reached the client")
 	}
 }
@@ -225,7 +225,7 @@ func TestBreachAfterTheTestIsNotReportedToIt(t *testing.T) {
 	wantBreach(t, s.got(), "")
 }
 
-func TestConcurrentCalls(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) { //nolint:tparallel // The group of calls must end before the server does.
 	t.Parallel()
 	client, server := newSpy(t), newSpy(t)
 	srv := serve(t, contracttest.Handler(server, okBatch))

@@ -62,10 +62,10 @@ type reporter struct {
 	done bool
 }
 
-func newReporter(t testing.TB) *reporter {
-	t.Helper()
-	r := &reporter{t: t}
-	t.Cleanup(func() {
+func newReporter(tb testing.TB) *reporter {
+	tb.Helper()
+	r := &reporter{t: tb}
+	tb.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.done = true

@@ -39,12 +39,12 @@ type transport struct {
 // Transport validates every request and answer that passes through base, which may be
 // nil for http.DefaultTransport. Paths that begin with one of skip are none of the
 // contract's business. An answer is read whole before it is handed on.
-func Transport(t testing.TB, base http.RoundTripper, skip ...string) http.RoundTripper {
-	t.Helper()
+func Transport(tb testing.TB, base http.RoundTripper, skip ...string) http.RoundTripper {
+	tb.Helper()
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &transport{base: base, out: newReporter(t), skip: skip}
+	return &transport{base: base, out: newReporter(tb), skip: skip}
 }
 
 // RoundTrip makes one call.

@@ -1,0 +1,132 @@
+package geonode
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"rollcall/internal/geonode/contracttest"
+)
+
+// seed adds the contract's examples and a few odd bodies.
+func seed(f *testing.F) {
+	f.Helper()
+	examples, err := contracttest.Examples()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for name := range examples {
+		body, err := contracttest.Example(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	for _, odd := range []string{"", "null", "[]", `{"jobs":[null]}`, `{"job_id":"a","status":"x","results":[{},7,null]}`, `{"detail":[{"loc":[1]}]}`} {
+		f.Add([]byte(odd))
+	}
+}
+
+const fuzzID = "1f6d2a90-7c54-4e1b-a3d8-90b7c5e2f611"
+
+func FuzzDecodeBatch(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		job, err := decodeBatch(b, fuzzID)
+		if err != nil {
+			return
+		}
+		checkRead(t, job.JobID, job.Status)
+		for _, item := range job.Results {
+			checkContent(t, item.Data)
+		}
+	})
+}
+
+func FuzzDecodeCrawl(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		job, err := decodeCrawl(b, "5d90b3e8-2f47-4a6c-b1e0-7a3c9d8f2e05")
+		if err != nil {
+			return
+		}
+		checkRead(t, job.JobID, job.Status)
+		for _, page := range job.Results {
+			checkContent(t, page.Data)
+		}
+	})
+}
+
+func FuzzDecodeExtract(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		job, err := DecodeExtractJob(b)
+		if err != nil {
+			return
+		}
+		checkRead(t, job.JobID, job.Status)
+		checkContent(t, job.Data)
+		if job.Metadata.Raw != nil && !json.Valid(job.Metadata.Raw) {
+			t.Errorf("got metadata %q", job.Metadata.Raw)
+		}
+	})
+}
+
+func FuzzDecodeLists(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var extracts ExtractList
+		if decodeExtractList(b, &extracts) == nil {
+			for _, job := range extracts.Jobs {
+				checkRead(t, job.JobID, "any")
+			}
+		}
+		if _, items, err := decodeItems(b, func(d WebhookDelivery) string { return d.ID }); err == nil {
+			for _, d := range items {
+				checkRead(t, d.ID, "any")
+			}
+		}
+	})
+}
+
+func FuzzDecodeError(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e := &Error{Op: "fuzz", Status: 500}
+		e.readBody(b)
+		if !utf8.ValidString(e.Body) || len(e.Body) > 4*maxExcerpt || len(e.Fields) > maxFieldErrors {
+			t.Errorf("got %d bytes of body, %d fields", len(e.Body), len(e.Fields))
+		}
+		_, _, _ = e.Error(), e.PlanLimit(), e.Retryable()
+		if e.Certainty() == CertainlyNotAccepted && (e.RetryableSent == nil || e.Shape != ShapeStandard) {
+			t.Error("a 500 without the standard body is certain")
+		}
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, s := range []string{"", "0", "-1", "120", "99999999999999999999", "1.5", "soon", "Sun, 29 Nov 2026 12:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, ok := parseRetryAfter(s, now); d < 0 || (!ok && d != 0) {
+			t.Errorf("%q: got %s %t", s, d, ok)
+		}
+	})
+}
+
+func checkRead(t *testing.T, id string, status Status) {
+	t.Helper()
+	if err := ValidJobID(id); err != nil || status == "" {
+		t.Errorf("got id %q, status %q: %v", id, status, err)
+	}
+}
+
+func checkContent(t *testing.T, c *Content) {
+	t.Helper()
+	if c != nil && (!utf8.Valid(c.Markdown) || !utf8.Valid(c.HTML)) {
+		t.Error("content is not UTF-8")
+	}
+}
