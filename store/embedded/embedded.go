@@ -36,7 +36,8 @@ const appName = "rollcall"
 
 // Config says where and how to run the server.
 type Config struct {
-	// Dir holds everything; it is made when absent. Its path may have about 85 bytes.
+	// Dir holds everything and nothing else; it is made when absent. When this process is root, others may pass it
+	// (0711), but what is in it stays closed. Its path may have about 85 bytes.
 	Dir string
 	// BinDir holds postgres and initdb. Empty: FindBinaries looks for them.
 	BinDir string

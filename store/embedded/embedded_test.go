@@ -233,6 +233,16 @@ func TestRootFolderThatTheServerCantReach(t *testing.T) {
 	}
 }
 
+// TestRootMakesItsFolderPassable starts in a folder as os.MkdirTemp makes it.
+func TestRootMakesItsFolderPassable(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, startServer(t, dir).DSN())
+}
+
 // TestNonRoot runs the application as an ordinary user, then as root on the same folder, which keeps its owner.
 func TestNonRoot(t *testing.T) {
 	t.Parallel()

@@ -89,12 +89,13 @@ func openFolder(dir string) (folder, error) {
 	return f, f.make()
 }
 
-// checkReach makes sure that the server's user may pass every folder on the way. Those still missing will let it pass.
+// checkReach makes sure that the server's user may pass every folder on the way. The base folder, and those still
+// missing, will let it pass.
 func (f folder) checkReach() error {
 	if !f.account.drop {
 		return nil
 	}
-	existing, _ := existingPart(f.base)
+	existing, _ := existingPart(filepath.Dir(f.base))
 	for dir := existing; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
@@ -110,21 +111,30 @@ func (f folder) checkReach() error {
 	}
 }
 
-// make makes the base folder and the socket's folder.
+// make makes the base folder, which the server's user may pass, and the socket's folder.
 func (f folder) make() error {
+	if err := f.makeBase(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	return f.makeOwn(f.run)
+}
+
+func (f folder) makeBase() error {
 	mode := fs.FileMode(0o700)
 	if f.account.drop {
 		mode = 0o711
 	}
-	if _, err := os.Stat(f.base); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(f.base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(filepath.Dir(f.base), 0o755); err != nil { //nolint:gosec // Parents hold nothing of ours and must be passable.
-			return fmt.Errorf("%w: %w", ErrFolder, err)
+			return err
 		}
-		if err := makeDir(f.base, mode); err != nil {
-			return fmt.Errorf("%w: %w", ErrFolder, err)
-		}
+		return makeDir(f.base, mode)
+	case err == nil && f.account.drop && !f.account.mayPass(info):
+		return os.Chmod(f.base, mode)
 	}
-	return f.makeOwn(f.run)
+	return err
 }
 
 // makeOwn makes a folder that only the server may enter, or gives it to the server when it is there.
