@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"rollcall/internal/geonode/contracttest"
 )
 
 // clock is a clock that stands still until it is told to move.
@@ -41,6 +43,8 @@ func (r *rig) request(method, path, key string) answer {
 	}
 	if key != "" {
 		req.Header.Set("X-Api-Key", key)
+	} else {
+		req.Header.Set(contracttest.DeliberateHeader, "no key")
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -48,12 +49,12 @@ type delivery struct {
 	firstSecret    string // Of the first attempt.
 
 	early   bool
-	dropped bool
 	dup     bool
 	delay   time.Duration
 	reorder bool
 
-	first chan struct{} // Closed when the first attempt was made, or will never be.
+	first chan struct{} // Closed by tried when the first attempt was made, or can't be awaited.
+	tried func()
 }
 
 // fire makes the deliveries of a job that ended. The caller holds mu.
@@ -64,7 +65,7 @@ func (s *Sandbox) fire(j *job) []*delivery {
 	var made []*delivery
 	for _, h := range j.account.hooks {
 		if h.event == string(j.kind)+"_completed" && (h.active || s.switches.PausedKeep) {
-			made = append(made, s.start(j, h))
+			made = append(made, s.start(j, h, j.key+"/"+strconv.Itoa(len(made))))
 		}
 	}
 	return made
@@ -84,31 +85,42 @@ func (s *Sandbox) fires(j *job) bool {
 	}
 }
 
-// start sets a delivery on its way. The caller holds mu.
-func (s *Sandbox) start(j *job, h *hook) *delivery {
-	key := j.key + " " + h.url
+// start sets a delivery on its way; key names it in questions of chance. The caller holds mu.
+func (s *Sandbox) start(j *job, h *hook, key string) *delivery {
 	d := &delivery{
 		id: s.id("delivery"), event: h.event, key: key, hook: h, job: j, early: j.rush, first: make(chan struct{}),
-		dropped: s.hits(FaultDrop, key), dup: s.hits(FaultDup, key), reorder: s.hits(FaultReorder, key),
+		dup: s.hits(FaultDup, key), reorder: s.hits(FaultReorder, key),
 	}
+	d.tried = sync.OnceFunc(func() { close(d.first) })
 	if s.hits(FaultDelay, key) {
 		d.delay = s.dice.between(2*s.cfg.DelayUnit, 10*s.cfg.DelayUnit, "delay", key)
 	}
 	s.sent.Events++
 	switch {
-	case d.dropped:
+	case s.hits(FaultDrop, key):
 		s.drop(d)
 	case !h.active:
 		h.kept = append(h.kept, d)
-		close(d.first)
+		d.tried()
 	case s.sender.queued >= s.cfg.MaxQueued:
 		s.settle(s.open(d, 1), attemptAbandoned, 0, time.Time{})
 		s.sent.Abandoned++
-		close(d.first)
+		d.tried()
 	default:
-		s.spawn(func() { s.deliver(d) })
+		s.dispatch(d)
 	}
 	return d
+}
+
+// dispatch sends a delivery in a goroutine of its own. The caller holds mu.
+func (s *Sandbox) dispatch(d *delivery) {
+	s.sender.queued++
+	s.spawn(func() {
+		s.deliver(d)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sender.queued--
+	})
 }
 
 // drop loses a delivery; half of the time the log knows of it. The caller holds mu.
@@ -117,27 +129,21 @@ func (s *Sandbox) drop(d *delivery) {
 	if s.dice.pick(2, "drop log", d.key) == 0 {
 		s.settle(s.open(d, 1), attemptAbandoned, 0, time.Time{})
 	}
-	close(d.first)
+	d.tried()
 }
 
 // deliver makes attempts until one succeeds, the gaps are used up, or the webhook is gone or paused.
 func (s *Sandbox) deliver(d *delivery) {
 	s.mu.Lock()
-	s.sender.queued++
 	row := s.open(d, 1)
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.sender.queued--
-	}()
 	if !d.early && !s.holdBack(d) {
 		return
 	}
 	for n := 1; ; n++ {
 		status, sent := s.attempt(d, n)
 		if n == 1 {
-			close(d.first)
+			d.tried()
 		}
 		if s.ctx.Err() != nil {
 			return

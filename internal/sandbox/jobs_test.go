@@ -171,7 +171,7 @@ func TestExtractList(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"page=0", "page=x", "page_size=101", "status=done", "output=pdf", "start_date=soon"} {
-		d := r.call("GET", "/v1/extract/jobs?"+bad, nil).want(422)
+		d := r.bad("GET", "/v1/extract/jobs?"+bad, nil)
 		if d.str("detail", 0, "loc", 0) != "query" {
 			t.Errorf("%s: got %v", bad, d.v)
 		}
@@ -257,15 +257,14 @@ func TestBatchBadRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			r := *r
+			r.t, r.mark = t, "a bad request"
 			a := r.call("POST", "/v1/batch", c.body)
-			if a.status != 422 {
-				t.Fatalf("got %d: %s", a.status, a.raw)
-			}
-			got := ""
+			d, got := a.want(422), ""
 			if c.member == "code" {
-				got = a.doc().str("code")
+				got = d.str("code")
 			} else {
-				got = a.doc().str("detail", 0, "type")
+				got = d.str("detail", 0, "type")
 			}
 			if got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
@@ -371,8 +370,8 @@ func TestCrawlLimits(t *testing.T) {
 	if d.str("code") != "VALIDATION_ERROR" || d.at("retryable").v != false {
 		t.Errorf("got %v", d.v)
 	}
-	r.call("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/","depth":11}`).want(422).str("detail", 0, "msg")
-	r.call("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/","limit":0}`).want(422).str("detail", 0, "msg")
+	r.bad("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/","depth":11}`)
+	r.bad("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/","limit":0}`)
 	path := r.call("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/fail/X"}`).want(202).str("status_url")
 	if got := r.finish(path).str("status"); got != "failed" {
 		t.Errorf("a crawl whose seed failed: got %s", got)
@@ -417,11 +416,8 @@ func TestOtherPaths(t *testing.T) {
 	}
 	r.call("POST", "/v1/map", `{"url":"https://shop.sandbox.test/"}`).want(404).str("correlation_id")
 	r.call("GET", "/v1/extract/unknown", nil).want(404)
-	r.call("GET", "/v1/batch/unknown", nil).want(422)
+	r.bad("GET", "/v1/batch/unknown", nil)
 	r.call("GET", "/v1/crawl/7b1f0c52-3a6e-4d0b-9c1d-5e8a2f4b6d10", nil).want(404)
-	if a := r.call("GET", "/", nil); !strings.Contains(string(a.raw), "sandbox") {
-		t.Errorf("front page: %s", a.raw)
-	}
 	r.extract("https://shop.sandbox.test/item/1")
 	r.extract("https://shop.sandbox.test/fail/X")
 	st := r.call("GET", "/v1/statistics", nil).want(200)
@@ -433,6 +429,10 @@ func TestOtherPaths(t *testing.T) {
 	}
 	if got := r.call("GET", "/v1/usage", nil).want(200).num("concurrency", "limit"); got != 32 {
 		t.Errorf("usage: got %d", got)
+	}
+	r.mark = "the front page"
+	if a := r.call("GET", "/", nil); !strings.Contains(string(a.raw), "sandbox") {
+		t.Errorf("front page: %s", a.raw)
 	}
 }
 

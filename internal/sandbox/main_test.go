@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"rollcall/internal/geonode/contracttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(contracttest.Main(m)) }
 
 // rig is a sandbox behind a real server, and a client of it.
 type rig struct {
@@ -22,6 +24,7 @@ type rig struct {
 	t      *testing.T
 	url    string
 	client *http.Client
+	mark   string // Why the next calls break the contract; empty when they don't.
 }
 
 // quick are settings under which nothing waits for long.
@@ -40,7 +43,7 @@ func setup(t *testing.T, cfg Config) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(box.Handler())
+	server := httptest.NewServer(contracttest.Handler(t, box.Handler(), "/_sandbox/"))
 	client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
@@ -50,6 +53,19 @@ func setup(t *testing.T, cfg Config) *rig {
 		server.Close()
 	})
 	return &rig{Sandbox: box, t: t, url: server.URL, client: client}
+}
+
+// bad sends a call that breaks the contract on purpose, which must be refused in the shape of a validation error.
+func (r *rig) bad(method, path string, body any) doc {
+	r.t.Helper()
+	old := r.mark
+	r.mark = "a bad request"
+	a := r.call(method, path, body)
+	r.mark = old
+	if err := contracttest.ValidateBody("ValidationErrorBody", a.raw); err != nil {
+		r.t.Errorf("%s %s: %v", method, path, err)
+	}
+	return a.want(422)
 }
 
 // answer is an HTTP answer, read to its end.
@@ -80,7 +96,12 @@ func (r *rig) try(method, path string, body any) (answer, error) {
 		r.t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", DefaultAPIKey)
-	req.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.mark != "" {
+		req.Header.Set(contracttest.DeliberateHeader, r.mark)
+	}
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return answer{}, err
@@ -239,6 +260,9 @@ func newReceiver(t *testing.T, next func(n int) int) *receiver {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
+		}
+		if err := contracttest.CheckDelivery(r.Header, body); err != nil {
+			t.Errorf("delivery: %v", err)
 		}
 		rec.mu.Lock()
 		rec.n++

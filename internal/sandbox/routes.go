@@ -201,6 +201,9 @@ func (s *Sandbox) write(w http.ResponseWriter, c *call, rep reply, err error, tr
 		}
 	}
 	s.count(c.name, status)
+	if err != nil && contentType != "application/json" {
+		w.Header().Set("X-Contract-Deliberate", "error answer that is not JSON")
+	}
 	if len(body) > 0 {
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -171,7 +171,7 @@ func (s *Sandbox) applyUpdate(h *hook, req webhookRequest) {
 	h.updated = s.dice.stampAt(s.now(), "updated", h.url)
 	if h.active {
 		for _, d := range h.kept {
-			s.spawn(func() { s.deliver(d) })
+			s.dispatch(d)
 		}
 		h.kept = nil
 	}
