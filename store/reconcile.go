@@ -21,11 +21,11 @@ func (q Queries) FinishRun(ctx context.Context, r *ReconcileRun) error {
 }
 
 // OpenJobs lists jobs accepted before the time and not settled, oldest first.
-func (q Queries) OpenJobs(ctx context.Context, before time.Time, limit int) ([]int64, error) {
-	var ids []int64
-	err := q.db.NewRaw(`SELECT id FROM jobs WHERE state = 'accepted' AND accepted_at <= ?
-		ORDER BY accepted_at, id LIMIT ?`, before, limit).Scan(ctx, &ids)
-	return ids, translate(err)
+func (q Queries) OpenJobs(ctx context.Context, before time.Time, limit int) ([]KnownJob, error) {
+	var out []KnownJob
+	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at FROM jobs
+		WHERE state = 'accepted' AND accepted_at <= ? ORDER BY accepted_at, id LIMIT ?`, before, limit).Scan(ctx, &out)
+	return out, translate(err)
 }
 
 // AnyOpen reports whether some job is accepted and not settled.

@@ -1,0 +1,321 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+const (
+	// adoptSlack widens the window of a call on both sides, for the vendor's
+	// clock, which is known to a second or so.
+	adoptSlack = 30 * time.Second
+	// emptyPasses is how many looks must find nothing before a new call.
+	emptyPasses = 2
+	// candidateGap is when to look again at a job that may yet turn out ours.
+	candidateGap = 10 * time.Second
+	listPages    = 200 // At most, a list; more means the vendor's counts are off.
+)
+
+type adoptWorker struct {
+	river.WorkerDefaults[adoptArgs]
+	p *Pipeline
+}
+
+// Work implements river.Worker.
+func (w *adoptWorker) Work(ctx context.Context, task *river.Job[adoptArgs]) error {
+	err := w.p.adopt(ctx, task.Args.JobID)
+	var snooze *river.JobSnoozeError
+	if err == nil || errors.As(err, &snooze) {
+		return err
+	}
+	return fmt.Errorf("adopt job %d: %w", task.Args.JobID, err)
+}
+
+// candidate is how a job in the vendor's lists compares with a lost call.
+type candidate int
+
+const (
+	notOurs  candidate = iota
+	maybeOur           // So far it agrees, but it has not shown all yet.
+	ours
+)
+
+// adopt looks for the vendor job that a lost call may have made. Only one that
+// asks for the same, was made in the call's window and is recorded nowhere is
+// adopted; only after two looks that found none is the call made again.
+func (p *Pipeline) adopt(ctx context.Context, id int64) error {
+	job, err := p.store.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	now := p.now()
+	if job.State != store.JobUncertain || (job.LeaseUntil != nil && job.LeaseUntil.After(now)) {
+		return nil
+	}
+	wait, err := p.gates.wait(ctx, store.GateRead)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return river.JobSnooze(wait)
+	}
+	// While the same request is being called for, its job could be taken for
+	// this one's.
+	if n, err := p.store.CallingWithHash(ctx, job.RequestHash); err != nil || n > 0 {
+		return err
+	}
+	c, err := p.prepare(ctx, job)
+	if err != nil {
+		return err
+	}
+	id2, verdict, err := p.find(ctx, c)
+	if err != nil {
+		return p.lookFailed(ctx, err)
+	}
+	return p.decide(ctx, c, id2, verdict)
+}
+
+// lookFailed puts the look off when the vendor cannot be asked: a look that
+// was not whole counts for nothing.
+func (p *Pipeline) lookFailed(ctx context.Context, cause error) error {
+	wait, account, err := p.gates.failed(ctx, store.GateRead, cause)
+	if err != nil {
+		return err
+	}
+	if account {
+		return river.JobSnooze(wait)
+	}
+	var e *geonode.Error
+	if errors.As(cause, &e) {
+		return river.JobSnooze(time.Second + jitter(4*time.Second))
+	}
+	return cause
+}
+
+func (p *Pipeline) decide(ctx context.Context, c *call, vendorID string, verdict candidate) error {
+	now := p.now()
+	switch verdict {
+	case ours:
+		p.log.InfoContext(ctx, "lost answer found", slog.Int64("job_id", c.job.ID), slog.String("vendor_job_id", vendorID))
+		return p.recordAccepted(ctx, c.job, accepted{id: vendorID, status: string(geonode.StatusQueued)}, true)
+	case maybeOur:
+		return river.JobSnooze(candidateGap)
+	case notOurs:
+	}
+	passes, err := p.store.AdoptPass(ctx, c.job.ID, c.job.CallNo, now, now.Add(p.cfg.AdoptGap))
+	if err != nil || passes < emptyPasses {
+		return err
+	}
+	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		ok, err := tx.ReleaseJob(ctx, c.job.ID, c.job.CallNo)
+		if err != nil || !ok {
+			return err
+		}
+		event := store.JobEvent{JobID: c.job.ID, At: now, Kind: "not_found_at_vendor", Detail: "the lost call made no job; calling again"}
+		if err := tx.InsertEvents(ctx, []store.JobEvent{event}); err != nil {
+			return err
+		}
+		return p.queue.dispatch(ctx, tx, []*store.Job{c.job}, time.Time{})
+	})
+}
+
+// find looks through the list of the job's kind for the call's window.
+func (p *Pipeline) find(ctx context.Context, c *call) (string, candidate, error) {
+	called := c.job.CreatedAt
+	if c.job.CalledAt != nil {
+		called = *c.job.CalledAt
+	}
+	window := geonode.ListParams{
+		Start: p.clock.vendorTime(called).Add(-adoptSlack), End: p.clock.vendorTime(called).Add(claimLease + adoptSlack),
+	}
+	if c.job.Kind == store.KindExtract {
+		return p.findExtract(ctx, c, window)
+	}
+	return p.findBatch(ctx, c, window)
+}
+
+func (p *Pipeline) findExtract(ctx context.Context, c *call, window geonode.ListParams) (string, candidate, error) {
+	best, bestID := notOurs, ""
+	for page := 1; page <= listPages; page++ {
+		window.Page = page
+		got, err := p.vendor.ListExtracts(ctx, geonode.ExtractListParams{ListParams: window, URL: c.items[0].URL})
+		if err != nil {
+			return "", notOurs, err
+		}
+		var ids []string
+		for _, row := range got.Jobs {
+			if sameURL(c.items[0].URL, row.URL) && sameFormats(c.options.Formats, row.Output) {
+				ids = append(ids, row.JobID)
+			}
+		}
+		id, verdict, err := p.firstOf(ctx, ids, func(id string) (candidate, error) { return p.compareExtract(ctx, c, id) })
+		if err != nil || verdict == ours {
+			return id, verdict, err
+		}
+		if verdict > best {
+			best, bestID = verdict, id
+		}
+		if lastPage(got.ListPage, page, len(got.Jobs)) {
+			break
+		}
+	}
+	return bestID, best, nil
+}
+
+// compareExtract looks at the job itself: once it has ended it echoes its
+// options, before that the address and the window must do.
+func (p *Pipeline) compareExtract(ctx context.Context, c *call, id string) (candidate, error) {
+	got, err := p.vendor.GetExtract(ctx, id)
+	if errors.Is(err, geonode.ErrNotFound) {
+		return notOurs, nil
+	}
+	if err != nil {
+		return notOurs, err
+	}
+	if !got.Status.Terminal() || got.Metadata.Raw == nil {
+		return ours, nil
+	}
+	if !sameOptions(c, got.Metadata.Config) {
+		return notOurs, nil
+	}
+	return ours, nil
+}
+
+func (p *Pipeline) findBatch(ctx context.Context, c *call, window geonode.ListParams) (string, candidate, error) {
+	best, bestID := notOurs, ""
+	for page := 1; page <= listPages; page++ {
+		window.Page = page
+		got, err := p.vendor.ListBatches(ctx, window)
+		if err != nil {
+			return "", notOurs, err
+		}
+		var ids []string
+		for _, row := range got.Jobs {
+			if row.Accepted.Or(int64(len(c.items))) <= int64(len(c.items)) && sameOptions(c, row.Config) {
+				ids = append(ids, row.JobID)
+			}
+		}
+		id, verdict, err := p.firstOf(ctx, ids, func(id string) (candidate, error) { return p.compareBatch(ctx, c, id) })
+		if err != nil || verdict == ours {
+			return id, verdict, err
+		}
+		if verdict > best {
+			best, bestID = verdict, id
+		}
+		if lastPage(got.ListPage, page, len(got.Jobs)) {
+			break
+		}
+	}
+	return bestID, best, nil
+}
+
+// compareBatch reads all of a batch's results and holds them against what was
+// sent. A batch that still runs has not shown all its URLs.
+func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candidate, error) {
+	carried := make([]store.CarriedItem, len(c.items))
+	for i, it := range c.items {
+		carried[i] = store.CarriedItem{InputIndex: it.InputIndex, ItemID: it.ItemID, URL: it.URL}
+	}
+	seen := 0
+	for page := 1; page <= len(c.items)/geonode.MaxResultPage+1; page++ {
+		got, err := p.vendor.GetBatch(ctx, id, geonode.Page{Number: page})
+		if errors.Is(err, geonode.ErrNotFound) {
+			return notOurs, nil
+		}
+		if err != nil {
+			return notOurs, err
+		}
+		var aside []string
+		for _, u := range got.InvalidURLs.List {
+			aside = append(aside, u.URL)
+		}
+		number := numberItems(carried, aside)
+		for i := range got.Results {
+			if number.find(&got.Results[i]) == nil {
+				return notOurs, nil
+			}
+		}
+		seen += len(got.Results)
+		if !got.Status.Terminal() && page == 1 && seen+len(aside) < len(c.items) {
+			return maybeOur, nil
+		}
+		if seen+len(aside) >= len(c.items) {
+			return ours, nil
+		}
+		if len(got.Results) == 0 {
+			break
+		}
+	}
+	// Ended without having shown every URL: too little to tell by.
+	return notOurs, nil
+}
+
+// firstOf compares candidates that are recorded nowhere and stops at ours.
+func (p *Pipeline) firstOf(ctx context.Context, ids []string, compare func(string) (candidate, error)) (string, candidate, error) {
+	known, err := p.store.KnownVendorIDs(ctx, ids)
+	if err != nil {
+		return "", notOurs, err
+	}
+	best, bestID := notOurs, ""
+	for _, id := range ids {
+		if _, taken := known[id]; taken {
+			continue
+		}
+		verdict, err := compare(id)
+		if err != nil {
+			return "", notOurs, err
+		}
+		if verdict > best {
+			best, bestID = verdict, id
+		}
+		if verdict == ours {
+			break
+		}
+	}
+	return bestID, best, nil
+}
+
+// sameOptions compares the vendor's echo with what was asked; a member that
+// was not echoed says nothing either way.
+func sameOptions(c *call, echo geonode.JobConfig) bool {
+	if echo.RenderJS != nil && *echo.RenderJS != c.options.RenderJS {
+		return false
+	}
+	if !sameFormats(c.options.Formats, echo.Formats) {
+		return false
+	}
+	if echo.Proxy != nil && c.options.ProxyCountry != "" && !strings.EqualFold(echo.Proxy.Country, c.options.ProxyCountry) {
+		return false
+	}
+	if echo.Wait != nil && (c.options.WaitFor != "" || echo.Wait.For != "") && echo.Wait.For != c.options.WaitFor {
+		return false
+	}
+	return true
+}
+
+func sameFormats(asked []string, echo []geonode.Format) bool {
+	if len(echo) == 0 {
+		return true
+	}
+	got := make([]string, len(echo))
+	for i, f := range echo {
+		got[i] = string(f)
+	}
+	return slices.Equal(slices.Sorted(slices.Values(asked)), slices.Sorted(slices.Values(got)))
+}
+
+// lastPage reports that a list has no page after this one: it is empty, or
+// the vendor's count says so.
+func lastPage(p geonode.ListPage, page, rows int) bool {
+	return rows == 0 || (p.PageCount.Known && int64(page) >= p.PageCount.N)
+}

@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// endPass closes a job whose results have all been read. Items it did not
+// report make it come back for one more read; what two whole reads miss ends
+// here, with the reason.
+func (s *settling) endPass(ctx context.Context, status geonode.Status, invalid []geonode.InvalidURL) error {
+	now, waits := s.now(), false
+	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		carried, err := tx.Carried(ctx, s.job.ID)
+		if err != nil {
+			return err
+		}
+		missing := s.missing(carried)
+		ends := s.setAside(&missing, invalid)
+		if len(missing) > 0 {
+			passes, err := tx.NotePass(ctx, s.job.ID, now, s.cfg.MissingGap, s.secondRead(now))
+			if err != nil {
+				return err
+			}
+			if waits = passes < completeReads; waits {
+				return finish(ctx, tx, s.task)
+			}
+		}
+		return s.close(ctx, tx, status, carried, missing, ends, now)
+	})
+	if err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// secondRead is when to read a job again that left items unreported.
+func (s *settling) secondRead(now time.Time) time.Time {
+	return now.Add(s.cfg.MissingGap + jitter(s.cfg.MissingGap/4))
+}
+
+// missing are the items this job still owes an answer for.
+func (s *settling) missing(carried []store.CarriedItem) []store.CarriedItem {
+	var out []store.CarriedItem
+	for _, c := range carried {
+		if c.Current && c.State == store.ItemOutstanding && (c.Outcome == nil || *c.Outcome != store.OutcomeRetry) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// setAside takes out of missing what the vendor said it never accepted.
+func (s *settling) setAside(missing *[]store.CarriedItem, invalid []geonode.InvalidURL) []store.Ending {
+	aside := s.invalidURLs(invalid)
+	var ends []store.Ending
+	*missing = slices.DeleteFunc(*missing, func(c store.CarriedItem) bool {
+		if !slices.Contains(aside, c.URL) {
+			return false
+		}
+		ends = append(ends, store.Ending{ItemID: c.ItemID, Code: "INVALID_URL", Message: "the vendor does not accept this URL"})
+		return true
+	})
+	return ends
+}
+
+// close ends the job in the transaction that ends its last items, makes the
+// retry job, and completes the task.
+func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status, carried, missing []store.CarriedItem, fails []store.Ending, now time.Time) error {
+	counts := store.Counts{Net: s.net}
+	var cancels []store.Ending
+	for _, m := range missing {
+		end := s.unreported(status, m)
+		if status == geonode.StatusCancelled {
+			cancels = append(cancels, end)
+		} else {
+			fails = append(fails, end)
+		}
+	}
+	failed, err := tx.FailItems(ctx, s.job.ID, fails, now)
+	if err != nil {
+		return err
+	}
+	cancelled, err := tx.CancelItems(ctx, s.job.ID, cancels, now)
+	if err != nil {
+		return err
+	}
+	counts.Failed, counts.Cancelled = int64(len(failed)), int64(len(cancelled))
+	if err := tx.ReportItems(ctx, s.job.ID, append(reportsOf(fails, store.OutcomeFailed), reportsOf(cancels, store.OutcomeCancelled)...), now); err != nil {
+		return err
+	}
+	settled, err := tx.SettleJob(ctx, s.job.ID, s.net, 0, "", "", now)
+	if err != nil {
+		return err
+	}
+	if settled {
+		if err := s.settled(ctx, tx, status, carried, now); err != nil {
+			return err
+		}
+	}
+	if err := finish(ctx, tx, s.task); err != nil {
+		return err
+	}
+	if counts == (store.Counts{Net: s.net}) {
+		return tx.Notify(ctx, s.job.BatchID)
+	}
+	return tx.AddCounts(ctx, s.job.BatchID, counts, now)
+}
+
+// unreported is how an item ends that two whole reads did not find.
+func (s *settling) unreported(status geonode.Status, c store.CarriedItem) store.Ending {
+	end := store.Ending{ItemID: c.ItemID, Code: "NOT_REPORTED", Retryable: true,
+		Message: "the job ended and two complete reads do not hold this URL"}
+	switch {
+	case status == geonode.StatusCancelled:
+		end = store.Ending{ItemID: c.ItemID, Code: "VENDOR_CANCELLED", Message: "the job was cancelled at the vendor"}
+	case s.job.Misnumbered:
+		end.Code, end.Message = "MISNUMBERED", "the vendor's results do not match the URLs that were sent"
+	case status == geonode.StatusFailed:
+		end.Code, end.Message = "VENDOR_FAILED", "the job failed at the vendor without a word on this URL"
+	}
+	return end
+}
+
+// settled notes the end and sends what is to be retried on its way.
+func (s *settling) settled(ctx context.Context, tx store.Tx, status geonode.Status, carried []store.CarriedItem, now time.Time) error {
+	event := store.JobEvent{JobID: s.job.ID, At: now, Kind: "settled", Net: s.net, Detail: summary(status, carried)}
+	if err := tx.InsertEvents(ctx, []store.JobEvent{event}); err != nil {
+		return err
+	}
+	return s.retry(ctx, tx, carried, now)
+}
+
+// summary counts what the job itself said of its items.
+func summary(status geonode.Status, carried []store.CarriedItem) string {
+	n := map[store.Outcome]int{}
+	for _, c := range carried {
+		if c.Outcome != nil {
+			n[*c.Outcome]++
+		}
+	}
+	return fmt.Sprintf("vendor says %s: %d stored, %d failed, %d cancelled, %d to retry, %d superseded", status,
+		n[store.OutcomeStored], n[store.OutcomeFailed], n[store.OutcomeCancelled], n[store.OutcomeRetry], n[store.OutcomeSuperseded])
+}
+
+// retry makes one job of what failed in a way that passes, to be called for
+// after a gap that grows with the tries.
+func (s *settling) retry(ctx context.Context, tx store.Tx, carried []store.CarriedItem, now time.Time) error {
+	var items []store.SendItem
+	tries := 0
+	for _, c := range carried {
+		if c.Current && c.State == store.ItemOutstanding && c.Outcome != nil && *c.Outcome == store.OutcomeRetry {
+			items = append(items, store.SendItem{ItemID: c.ItemID, URL: c.URL})
+			tries = max(tries, c.Retries)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	b, err := tx.Batch(ctx, s.job.BatchID)
+	if err != nil {
+		return err
+	}
+	c := &call{job: s.job, batch: b}
+	if c.options, c.headers, err = s.readOptions(b); err != nil {
+		return err
+	}
+	gap := s.cfg.RetryGaps[min(tries, len(s.cfg.RetryGaps)-1)]
+	return s.succeed(ctx, tx, c, [][]store.SendItem{items}, store.OriginRetry, now, now.Add(gap/2+jitter(gap)))
+}

@@ -1,0 +1,446 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// Bounds of a call that submits.
+const (
+	// claimLease outlives the longest submit, so that a claim past it is known
+	// to have no caller any more.
+	claimLease = 40 * time.Second
+	// recordTimeout is for writing down an answer that came: it is written
+	// even when the task's own time is up.
+	recordTimeout = 10 * time.Second
+	// maxSplits bounds how often a job is halved: 1,000 URLs end at 8.
+	maxSplits = 7
+	// patience is how long a task waits for its turn before it goes back to
+	// the queue.
+	patience = 2 * time.Second
+)
+
+type dispatchWorker struct {
+	river.WorkerDefaults[dispatchArgs]
+	p *Pipeline
+}
+
+// Work implements river.Worker.
+func (w *dispatchWorker) Work(ctx context.Context, task *river.Job[dispatchArgs]) error {
+	return w.p.dispatch(ctx, task.Args.JobID)
+}
+
+// call is a claimed job with everything its request needs.
+type call struct {
+	job     *store.Job
+	batch   *store.Batch
+	options Options
+	headers map[string]string
+	items   []store.SendItem
+}
+
+// accepted is the vendor's yes, of whatever kind.
+type accepted struct {
+	id, status string
+	invalid    geonode.InvalidURLs
+	date       time.Time
+}
+
+// dispatch calls the vendor for one intended job. The claim is committed
+// before the call and the answer recorded after it, each by a guarded update;
+// there is no idempotency key, so an ambiguous answer makes the job uncertain
+// and nothing here calls for it again.
+func (p *Pipeline) dispatch(ctx context.Context, id int64) error {
+	job, err := p.store.Job(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("dispatch job %d: %w", id, err)
+	}
+	switch job.State {
+	case store.JobIntended:
+		return p.callFor(ctx, job)
+	case store.JobCalling:
+		return p.holderGone(ctx, job)
+	case store.JobUncertain, store.JobAccepted, store.JobSettled, store.JobGivenUp, store.JobRefused,
+		store.JobWithdrawn, store.JobSplit:
+	}
+	return nil
+}
+
+// holderGone is a rerun that finds the claim of a run that died, or still
+// calls: only time can tell which.
+func (p *Pipeline) holderGone(ctx context.Context, job *store.Job) error {
+	now := p.now()
+	if job.LeaseUntil != nil && job.LeaseUntil.After(now) {
+		return river.JobSnooze(job.LeaseUntil.Sub(now) + time.Second)
+	}
+	expired, err := p.store.ExpireClaim(ctx, job.ID, now)
+	if err != nil || !expired {
+		return err
+	}
+	return p.queue.adopt(ctx, []int64{job.ID})
+}
+
+func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
+	if p.now().Sub(job.CreatedAt) > p.cfg.GiveUpAfter {
+		return p.refuse(ctx, job, "GAVE_UP", "the vendor took no call for it in time")
+	}
+	if err := p.turn(ctx); err != nil {
+		return err
+	}
+	c, err := p.prepare(ctx, job)
+	if err != nil {
+		return fmt.Errorf("prepare job %d: %w", job.ID, err)
+	}
+	now := p.now()
+	claimed, err := p.store.ClaimJob(ctx, job.ID, now, now.Add(claimLease))
+	if err != nil || !claimed {
+		return err
+	}
+	job.CallNo++
+	job.CalledAt = &now
+	yes, callErr := p.submitCall(ctx, c)
+	recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if callErr != nil {
+		return p.declined(recordCtx, c, callErr)
+	}
+	return p.recordAccepted(recordCtx, job, yes, false)
+}
+
+// turn waits for the gate and for the rate, or goes back to the queue.
+func (p *Pipeline) turn(ctx context.Context) error {
+	wait, err := p.gates.wait(ctx, store.GateSubmit)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return river.JobSnooze(wait)
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := p.limiter.Wait(limited); err != nil {
+		return river.JobSnooze(patience/2 + jitter(patience))
+	}
+	return nil
+}
+
+func (p *Pipeline) prepare(ctx context.Context, job *store.Job) (*call, error) {
+	c := &call{job: job}
+	var err error
+	if c.batch, err = p.store.Batch(ctx, job.BatchID); err != nil {
+		return nil, err
+	}
+	if c.options, c.headers, err = p.readOptions(c.batch); err != nil {
+		return nil, err
+	}
+	c.items, err = p.store.SendList(ctx, job.ID)
+	if err == nil && len(c.items) == 0 {
+		err = errors.New("the job carries no item")
+	}
+	return c, err
+}
+
+// readOptions opens what Submit wrote.
+func (p *Pipeline) readOptions(b *store.Batch) (Options, map[string]string, error) {
+	var o Options
+	if err := json.Unmarshal(b.Options, &o); err != nil {
+		return o, nil, fmt.Errorf("options of batch %d: %w", b.ID, err)
+	}
+	if b.HeadersSealed == nil {
+		return o, nil, nil
+	}
+	plain, err := p.sealer.open(headersPlace, b.HeadersSealed)
+	if err != nil {
+		return o, nil, err
+	}
+	var headers map[string]string
+	if err := json.Unmarshal(plain, &headers); err != nil {
+		return o, nil, fmt.Errorf("headers of batch %d: %w", b.ID, err)
+	}
+	return o, headers, nil
+}
+
+func (p *Pipeline) submitCall(ctx context.Context, c *call) (accepted, error) {
+	options := c.options.vendorOptions(c.headers)
+	if c.job.Kind == store.KindExtract {
+		yes, err := p.vendor.SubmitExtract(ctx, geonode.ExtractRequest{
+			URL: c.items[0].URL, Options: options, ExtractLinks: c.options.ExtractLinks,
+		})
+		if err != nil {
+			return accepted{}, err
+		}
+		return accepted{id: yes.JobID, status: string(yes.Status), date: yes.Reply.Date}, nil
+	}
+	urls := make([]string, len(c.items))
+	for i, it := range c.items {
+		urls[i] = it.URL
+	}
+	yes, err := p.vendor.SubmitBatch(ctx, geonode.BatchRequest{URLs: urls, Options: options})
+	if err != nil {
+		return accepted{}, err
+	}
+	return accepted{id: yes.JobID, status: string(yes.Status), invalid: yes.InvalidURLs, date: yes.Reply.Date}, nil
+}
+
+// recordAccepted writes down the vendor's id. Only after its commit does it
+// look for a webhook that came before it: receive does the same from its
+// side, so whichever commits later sees the other.
+func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accepted, adopted bool) error {
+	now := p.now()
+	a := store.Acceptance{
+		JobID: job.ID, CallNo: job.CallNo, VendorJobID: yes.id, Account: p.cfg.Account, Status: store.CleanText(yes.status),
+		InvalidURLs: invalidList(yes.invalid), Adopted: adopted, At: now, NextPollAt: p.firstPoll(ctx, now),
+	}
+	taken := false
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		ok, err := tx.AcceptJob(ctx, a)
+		if err != nil || !ok {
+			return err
+		}
+		taken = true
+		kind := "accepted"
+		if adopted {
+			kind = "adopted"
+		}
+		if err := tx.InsertEvents(ctx, []store.JobEvent{{JobID: job.ID, At: now, Kind: kind, Detail: "vendor job " + yes.id}}); err != nil {
+			return err
+		}
+		return tx.Notify(ctx, job.BatchID)
+	})
+	if errors.Is(err, store.ErrTaken) {
+		return p.refuse(ctx, job, "VENDOR_ID_REUSED", "the vendor answered with the id of another job")
+	}
+	if err != nil {
+		return fmt.Errorf("record vendor job of job %d: %w", job.ID, err)
+	}
+	if !taken {
+		p.log.WarnContext(ctx, "answer came after the job moved on", slog.Int64("job_id", job.ID))
+		return nil
+	}
+	if err := p.claimHeld(ctx, []string{yes.id}); err != nil {
+		return err
+	}
+	return p.gates.passed(ctx, store.GateSubmit)
+}
+
+// invalidList keeps the URLs that the vendor set aside as a JSON list of text.
+func invalidList(u geonode.InvalidURLs) json.RawMessage {
+	if len(u.List) == 0 {
+		return nil
+	}
+	urls := make([]string, len(u.List))
+	for i, one := range u.List {
+		urls[i] = store.CleanText(one.URL)
+	}
+	encoded, err := json.Marshal(urls)
+	if err != nil {
+		return nil // Cannot happen: a list of strings always encodes.
+	}
+	return encoded
+}
+
+// declined records a call that brought no id.
+func (p *Pipeline) declined(ctx context.Context, c *call, cause error) error {
+	job := c.job
+	if geonode.CertaintyOf(cause) == geonode.Unknown {
+		return p.uncertain(ctx, job, cause)
+	}
+	wait, account, err := p.gates.failed(ctx, store.GateSubmit, cause)
+	if err != nil {
+		return err
+	}
+	var e *geonode.Error
+	if !errors.As(cause, &e) {
+		return cause
+	}
+	switch {
+	case account || e.Retryable() || e.Status == 0:
+		if wait == 0 {
+			wait = jitter(doubling(time.Second, maxRetryGap, job.CallNo)) + time.Second/4
+		}
+		return p.release(ctx, job, e, wait)
+	case e.PlanLimit() && len(c.items) > 1 && job.Depth < maxSplits:
+		return p.split(ctx, c, e)
+	}
+	return p.refuse(ctx, job, vendorCode(e), vendorMessage(e))
+}
+
+// uncertain leaves the job to adopt: the vendor may have taken the call.
+func (p *Pipeline) uncertain(ctx context.Context, job *store.Job, cause error) error {
+	now := p.now()
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		ok, err := tx.MarkUncertain(ctx, job.ID, job.CallNo, now)
+		if err != nil || !ok {
+			return err
+		}
+		return tx.InsertEvents(ctx, []store.JobEvent{{JobID: job.ID, At: now, Kind: "uncertain",
+			Detail: store.CleanText(clip(cause.Error(), 300))}})
+	})
+	if err != nil {
+		return fmt.Errorf("mark job %d uncertain: %w", job.ID, err)
+	}
+	p.log.WarnContext(ctx, "vendor answer lost, job uncertain", slog.Int64("job_id", job.ID), slog.Any("error", cause))
+	return p.queue.adopt(ctx, []int64{job.ID})
+}
+
+// release gives the claim back for another call later.
+func (p *Pipeline) release(ctx context.Context, job *store.Job, e *geonode.Error, wait time.Duration) error {
+	now := p.now()
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		ok, err := tx.ReleaseJob(ctx, job.ID, job.CallNo)
+		if err != nil || !ok {
+			return err
+		}
+		return tx.InsertEvents(ctx, []store.JobEvent{{JobID: job.ID, At: now, Kind: "declined",
+			Detail: fmt.Sprintf("%s, again in %s", vendorCode(e), wait.Round(time.Millisecond))}})
+	})
+	if err != nil {
+		return fmt.Errorf("release job %d: %w", job.ID, err)
+	}
+	return river.JobSnooze(wait)
+}
+
+// refuse ends a job that the vendor will not take, and its items with it.
+func (p *Pipeline) refuse(ctx context.Context, job *store.Job, code, message string) error {
+	now := p.now()
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		items, err := tx.SendList(ctx, job.ID)
+		if err != nil {
+			return err
+		}
+		ok, err := tx.EndJob(ctx, job.ID, job.CallNo, store.JobRefused, store.CleanText(code), store.CleanText(message), now)
+		if err != nil || !ok {
+			return err
+		}
+		ends := make([]store.Ending, len(items))
+		for i, it := range items {
+			ends[i] = store.Ending{ItemID: it.ItemID, Code: code, Message: message}
+		}
+		return p.failAll(ctx, tx, job, ends, "refused", code+": "+message, now)
+	})
+	if err != nil {
+		return fmt.Errorf("refuse job %d: %w", job.ID, err)
+	}
+	p.log.WarnContext(ctx, "job refused", slog.Int64("job_id", job.ID), slog.String("code", code))
+	return nil
+}
+
+// failAll fails items with their job's end, and counts them last.
+func (p *Pipeline) failAll(ctx context.Context, tx store.Tx, job *store.Job, ends []store.Ending, kind, detail string, now time.Time) error {
+	failed, err := tx.FailItems(ctx, job.ID, ends, now)
+	if err != nil {
+		return err
+	}
+	if err := tx.ReportItems(ctx, job.ID, reportsOf(ends, store.OutcomeFailed), now); err != nil {
+		return err
+	}
+	event := store.JobEvent{JobID: job.ID, At: now, Kind: kind, Detail: store.CleanText(clip(detail, 300))}
+	if err := tx.InsertEvents(ctx, []store.JobEvent{event}); err != nil {
+		return err
+	}
+	return tx.AddCounts(ctx, job.BatchID, store.Counts{Net: store.NetPoll, Failed: int64(len(failed))}, now)
+}
+
+func reportsOf(ends []store.Ending, outcome store.Outcome) []store.Report {
+	out := make([]store.Report, len(ends))
+	for i, e := range ends {
+		out[i] = store.Report{ItemID: e.ItemID, Outcome: outcome, Code: e.Code, Message: e.Message}
+	}
+	return out
+}
+
+// split halves a job that is too big for the plan.
+func (p *Pipeline) split(ctx context.Context, c *call, e *geonode.Error) error {
+	now, half := p.now(), len(c.items)/2
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		ok, err := tx.EndJob(ctx, c.job.ID, c.job.CallNo, store.JobSplit, store.CleanText(vendorCode(e)), store.CleanText(vendorMessage(e)), now)
+		if err != nil || !ok {
+			return err
+		}
+		return p.succeed(ctx, tx, c, [][]store.SendItem{c.items[:half], c.items[half:]}, store.OriginSplit, now, time.Time{})
+	})
+	if err != nil {
+		return fmt.Errorf("split job %d: %w", c.job.ID, err)
+	}
+	return nil
+}
+
+// succeed makes the jobs that carry on with a job's items, from at on.
+func (p *Pipeline) succeed(ctx context.Context, tx store.Tx, c *call, parts [][]store.SendItem, origin store.Origin, now, at time.Time) error {
+	jobs := make([]*store.Job, len(parts))
+	for i, part := range parts {
+		jobs[i] = p.successor(c, part, origin, now)
+	}
+	if err := tx.InsertJobs(ctx, jobs); err != nil {
+		return err
+	}
+	var rows []store.JobItem
+	for i, part := range parts {
+		for at, it := range part {
+			rows = append(rows, store.JobItem{JobID: jobs[i].ID, InputIndex: at, ItemID: it.ItemID})
+		}
+	}
+	if err := tx.InsertJobItems(ctx, rows); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if _, err := tx.MoveItems(ctx, c.job.ID, j.ID, origin == store.OriginRetry); err != nil {
+			return err
+		}
+	}
+	events := intendedEvents(jobs, fmt.Sprintf("%s of job %d", origin, c.job.ID))
+	events = append(events, store.JobEvent{JobID: c.job.ID, At: now, Kind: string(origin), Detail: fmt.Sprintf("into %d jobs", len(jobs))})
+	if err := tx.InsertEvents(ctx, events); err != nil {
+		return err
+	}
+	return p.queue.dispatch(ctx, tx, jobs, at)
+}
+
+func (p *Pipeline) successor(c *call, part []store.SendItem, origin store.Origin, now time.Time) *store.Job {
+	urls := make([]string, len(part))
+	for i, it := range part {
+		urls[i] = it.URL
+	}
+	depth := c.job.Depth
+	if origin == store.OriginSplit {
+		depth++
+	}
+	return &store.Job{
+		BatchID: c.job.BatchID, Kind: c.job.Kind, State: store.JobIntended, Origin: origin, ParentJobID: &c.job.ID,
+		Depth: depth, RequestHash: requestHash(c.job.Kind, c.options, c.headers, urls), URLCount: len(part), CreatedAt: now,
+	}
+}
+
+// vendorCode is the vendor's own code, or one made of the status.
+func vendorCode(e *geonode.Error) string {
+	switch {
+	case e.Code != "":
+		return clip(e.Code, 100)
+	case e.Status != 0:
+		return fmt.Sprintf("HTTP_%d", e.Status)
+	}
+	return "NOT_REACHED"
+}
+
+// vendorMessage is the vendor's own words, or the fields it refused.
+func vendorMessage(e *geonode.Error) string {
+	if e.Message != "" {
+		return clip(e.Message, 500)
+	}
+	if len(e.Fields) > 0 {
+		return clip(fmt.Sprintf("%v: %s", e.Fields[0].Loc, e.Fields[0].Msg), 500)
+	}
+	return "the vendor refused the request and did not say why"
+}

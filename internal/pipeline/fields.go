@@ -1,0 +1,101 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"strings"
+
+	"rollcall/internal/geonode"
+)
+
+// FieldSettings name where a delivery's body holds what is needed of it, as
+// dotted paths in the order they are tried.
+type FieldSettings struct {
+	JobID, Event, DeliveryID []string
+}
+
+func (f FieldSettings) withDefaults() FieldSettings {
+	if len(f.JobID) == 0 {
+		f.JobID = []string{"data.job_id", "job_id"}
+	}
+	if len(f.Event) == 0 {
+		f.Event = []string{"event", "event_type"}
+	}
+	if len(f.DeliveryID) == 0 {
+		f.DeliveryID = []string{"delivery_id", "id"}
+	}
+	return f
+}
+
+// envelope is what is read of a delivery's body. Its content is not: a
+// webhook is a hint, and the job is fetched.
+type envelope struct{ jobID, event, deliveryID string }
+
+// maxDepth of a path keeps a setting from walking far.
+const maxDepth = 8
+
+// readEnvelope finds the job and event of a verified body.
+func (f FieldSettings) readEnvelope(body []byte) (envelope, error) {
+	var root map[string]json.RawMessage
+	if err := json.Unmarshal(body, &root); err != nil {
+		return envelope{}, errors.New("the body is not a JSON object")
+	}
+	e := envelope{jobID: firstText(root, f.JobID), event: firstText(root, f.Event), deliveryID: firstText(root, f.DeliveryID)}
+	if e.jobID == "" {
+		return e, fmt.Errorf("no job id at %s", strings.Join(f.JobID, " or "))
+	}
+	if err := geonode.ValidJobID(e.jobID); err != nil {
+		return e, fmt.Errorf("the job id cannot be one: %w", err)
+	}
+	return e, nil
+}
+
+// firstText is the first path that leads to a text or a whole number.
+func firstText(root map[string]json.RawMessage, paths []string) string {
+	for _, path := range paths {
+		if s := textAt(root, strings.SplitN(path, ".", maxDepth)); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func textAt(node map[string]json.RawMessage, path []string) string {
+	raw, ok := node[path[0]]
+	if !ok {
+		return ""
+	}
+	if len(path) > 1 {
+		var next map[string]json.RawMessage
+		if json.Unmarshal(raw, &next) != nil {
+			return ""
+		}
+		return textAt(next, path[1:])
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return strings.TrimSpace(s)
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// timestampOf reads the member that one signature form signs.
+func timestampOf(body []byte) string {
+	var root map[string]json.RawMessage
+	if json.Unmarshal(body, &root) != nil {
+		return ""
+	}
+	return firstText(root, []string{"timestamp"})
+}
+
+// JSONContentType reports whether a Content-Type says JSON.
+func JSONContentType(value string) bool {
+	kind, _, err := mime.ParseMediaType(value)
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+}

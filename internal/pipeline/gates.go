@@ -1,0 +1,174 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// Bounds of a closed gate.
+const (
+	gateCache    = 250 * time.Millisecond // How stale a gate may be seen.
+	maxGateClose = 15 * time.Minute
+	gateBackoff  = time.Second // First guess when a 429 does not say how long.
+	gateLimit    = time.Minute
+)
+
+// gateWatch reads the shared gates, a few times a second at most.
+type gateWatch struct {
+	p  *Pipeline
+	mu sync.Mutex
+	at time.Time
+	by map[string]store.Gate
+}
+
+func newGateWatch(p *Pipeline) *gateWatch { return &gateWatch{p: p} }
+
+// wait is how long to wait before calling through the gate; zero is open.
+func (g *gateWatch) wait(ctx context.Context, name string) (time.Duration, error) {
+	gate, err := g.see(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	now := g.p.now()
+	if gate.PausedAt != nil {
+		return g.probe(ctx, gate, now)
+	}
+	if gate.ClosedUntil != nil && gate.ClosedUntil.After(now) {
+		return gate.ClosedUntil.Sub(now) + jitter(gateCache), nil
+	}
+	return 0, nil
+}
+
+// probe lets one caller at a time try a paused account; the others wait. A
+// probe that goes through opens the gate, see passed.
+func (g *gateWatch) probe(ctx context.Context, gate store.Gate, now time.Time) (time.Duration, error) {
+	mine, err := g.p.store.TakeProbe(ctx, gate.Name, now, now.Add(g.p.cfg.ProbeEvery))
+	if err != nil {
+		return 0, fmt.Errorf("gate %s: %w", gate.Name, err)
+	}
+	if mine {
+		return 0, nil
+	}
+	return g.p.cfg.ProbeEvery/2 + jitter(g.p.cfg.ProbeEvery/2), nil
+}
+
+func (g *gateWatch) see(ctx context.Context, name string) (store.Gate, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := g.p.now(); g.by == nil || now.Sub(g.at) >= gateCache {
+		gates, err := g.p.store.Gates(ctx)
+		if err != nil {
+			return store.Gate{}, fmt.Errorf("read the gates: %w", err)
+		}
+		g.by, g.at = map[string]store.Gate{}, now
+		for _, one := range gates {
+			g.by[one.Name] = *one
+		}
+	}
+	return g.by[name], nil
+}
+
+func (g *gateWatch) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.by = nil
+}
+
+// passed notes that a call went through: what was closed or paused is open.
+func (g *gateWatch) passed(ctx context.Context, name string) error {
+	gate, err := g.see(ctx, name)
+	if err != nil {
+		return err
+	}
+	if gate.PausedAt != nil {
+		_, err := g.p.store.ResumeGate(ctx, name)
+		g.forget()
+		return err
+	}
+	if gate.Closings > 0 {
+		defer g.forget()
+		return g.p.store.OpenGate(ctx, name)
+	}
+	return nil
+}
+
+// failed closes or pauses the gate when the error is about the account and
+// not about the call. It reports how long to wait and whether it was so.
+func (g *gateWatch) failed(ctx context.Context, name string, cause error) (time.Duration, bool, error) {
+	var e *geonode.Error
+	if !errors.As(cause, &e) {
+		return 0, false, nil
+	}
+	switch {
+	case errors.Is(cause, geonode.ErrThrottled):
+		d, err := g.close(ctx, name, e)
+		return d, true, err
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusPaymentRequired || e.Status == http.StatusForbidden:
+		return g.p.cfg.ProbeEvery, true, g.pause(ctx, name, e)
+	}
+	return 0, false, nil
+}
+
+// close shuts the gate for as long as the vendor asks, or a growing guess.
+func (g *gateWatch) close(ctx context.Context, name string, e *geonode.Error) (time.Duration, error) {
+	defer g.forget()
+	d, said := e.RetryAfter()
+	if !said {
+		gate, err := g.see(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		limit := doubling(gateBackoff, gateLimit, gate.Closings)
+		d = limit/2 + jitter(limit/2)
+	}
+	d = min(max(d, 0), maxGateClose)
+	if _, err := g.p.store.CloseGate(ctx, name, g.p.now().Add(d)); err != nil {
+		return 0, fmt.Errorf("close gate %s: %w", name, err)
+	}
+	return d + jitter(gateCache), nil
+}
+
+func (g *gateWatch) pause(ctx context.Context, name string, e *geonode.Error) error {
+	defer g.forget()
+	now := g.p.now()
+	first, err := g.p.store.PauseGate(ctx, name, e.Status, pauseReason(e), now, now.Add(g.p.cfg.ProbeEvery))
+	if err != nil {
+		return fmt.Errorf("pause gate %s: %w", name, err)
+	}
+	if first {
+		g.p.log.ErrorContext(ctx, "vendor account refused, calls paused", slog.String("gate", name),
+			slog.Int("status", e.Status), slog.String("code", e.Code))
+	}
+	return nil
+}
+
+// pauseReason is for people: which refusal, in the vendor's words if it had any.
+func pauseReason(e *geonode.Error) string {
+	reason := "the API key was refused"
+	if e.Status == http.StatusPaymentRequired {
+		reason = "the balance is used up"
+	}
+	if e.Message != "" {
+		reason += ": " + clip(e.Message, 200)
+	}
+	return reason
+}
+
+// ResumeDispatch opens both gates after a 401 or 402, at a person's word.
+func (p *Pipeline) ResumeDispatch(ctx context.Context) error {
+	defer p.gates.forget()
+	for _, name := range []string{store.GateSubmit, store.GateRead} {
+		if _, err := p.store.ResumeGate(ctx, name); err != nil {
+			return fmt.Errorf("resume gate %s: %w", name, err)
+		}
+	}
+	return nil
+}

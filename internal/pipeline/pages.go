@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// pages settles a job of many URLs, a slice of result pages a run. Each page
+// is a transaction of its own and settle_page remembers how far it came.
+func (s *settling) pages(ctx context.Context) error {
+	carried, err := s.store.Carried(ctx, s.job.ID)
+	if err != nil {
+		return err
+	}
+	page, size, began := s.job.SettlePage, s.job.PageSize, s.now()
+	for range slicePages {
+		got, err := s.vendor.GetBatch(ctx, s.job.VendorID(), geonode.Page{Number: page, Size: size})
+		if errors.Is(err, geonode.ErrTooLarge) {
+			return s.smaller(ctx, carried, page, size)
+		}
+		if err != nil {
+			return s.callFailed(ctx, err)
+		}
+		if err := s.answered(ctx, got.Reply); err != nil {
+			return err
+		}
+		if !got.Status.Terminal() {
+			return s.notYet(ctx, got.Status, batchReports(got))
+		}
+		last := len(got.Results) == 0 || int64(page*size) >= max(got.Total.Or(0), int64(len(carried)))
+		read := s.readBatch(carried, got, page, size)
+		if err := s.carryOver(ctx, read); err != nil {
+			return err
+		}
+		if last {
+			return s.endPass(ctx, got.Status, got.InvalidURLs.List)
+		}
+		page, size = read.next, read.size
+		if s.now().Sub(began) > sliceTime {
+			break
+		}
+	}
+	return again()
+}
+
+// readBatch sorts a page of results by item.
+func (s *settling) readBatch(carried []store.CarriedItem, got *geonode.BatchJob, page, size int) *readPage {
+	next, nextSize := turn(page*size, size)
+	read := &readPage{status: got.Status, reports: batchReports(got), next: next, size: nextSize}
+	number := numberItems(carried, s.invalidURLs(got.InvalidURLs.List))
+	for i := range got.Results {
+		r := &got.Results[i]
+		item := number.find(r)
+		if item == nil {
+			read.misnumbered = true
+			continue
+		}
+		read.add(s, item, r.Status, r.Data, r.Err, r.Metadata, r.Metadata.TokensCharged)
+	}
+	return read
+}
+
+// sizes are the page sizes from the vendor's largest down. Each divides the
+// one before, so that a place between pages is one in every smaller size.
+func sizes() []int { return []int{50, 25, 5, 1} }
+
+// turn is the page that begins after offset items, in the largest size that
+// may begin there: after a big item was passed singly, pages grow again.
+func turn(offset, size int) (int, int) {
+	at := max(0, slices.Index(sizes(), size))
+	if bigger := at - 1; bigger >= 0 && offset%sizes()[bigger] == 0 {
+		size = sizes()[bigger]
+	}
+	return offset/size + 1, size
+}
+
+// smaller reads a page that was over the bound in smaller pages, down to the
+// one item that is too large, which fails so that the others don't wait.
+func (s *settling) smaller(ctx context.Context, carried []store.CarriedItem, page, size int) error {
+	offset := (page - 1) * size
+	if size > 1 {
+		less := sizes()[slices.Index(sizes(), size)+1]
+		err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+			return tx.TurnPage(ctx, s.job.ID, offset/less+1, less, s.job.VendorStatus, nil)
+		})
+		if err != nil {
+			return err
+		}
+		return again()
+	}
+	next, nextSize := turn(page, 1)
+	read := &readPage{status: geonode.Status(s.job.VendorStatus), next: next, size: nextSize}
+	if accepted := numberItems(carried, s.invalidURLs(nil)).accepted; offset < len(accepted) {
+		read.fail(s, accepted[offset], tooLargeCode, "the page is larger than Rollcall reads", false)
+	}
+	if err := s.carryOver(ctx, read); err != nil {
+		return err
+	}
+	if offset+1 >= len(carried) {
+		return s.endPass(ctx, geonode.StatusCompleted, nil)
+	}
+	return again()
+}
+
+// numbering finds the item a result is about. Whether the vendor counts the
+// URLs it set aside is not published, so both ways are tried; index and URL
+// must both match what was sent, or nothing is written.
+type numbering struct {
+	all, accepted []*store.CarriedItem
+}
+
+func numberItems(carried []store.CarriedItem, invalid []string) numbering {
+	var n numbering
+	aside := map[string]bool{}
+	for _, u := range invalid {
+		aside[u] = true
+	}
+	for i := range carried {
+		n.all = append(n.all, &carried[i])
+		if !aside[carried[i].URL] {
+			n.accepted = append(n.accepted, &carried[i])
+		}
+	}
+	return n
+}
+
+func (n numbering) find(r *geonode.BatchItem) *store.CarriedItem {
+	if !r.InputIndex.Known || r.InputIndex.N < 0 {
+		return nil
+	}
+	for _, list := range [][]*store.CarriedItem{n.all, n.accepted} {
+		if i := r.InputIndex.N; i < int64(len(list)) && sameURL(list[i].URL, r.URL) {
+			return list[i]
+		}
+	}
+	return nil
+}
+
+// invalidURLs are the URLs the vendor set aside, as told with the 202 or now.
+func (s *settling) invalidURLs(now []geonode.InvalidURL) []string {
+	var urls []string
+	if len(s.job.VendorInvalidURLs) > 0 {
+		if err := json.Unmarshal(s.job.VendorInvalidURLs, &urls); err != nil {
+			return nil // Not a list of ours: nothing is known to be set aside.
+		}
+	}
+	for _, u := range now {
+		urls = append(urls, u.URL)
+	}
+	return urls
+}
+
+// batchReports are the vendor's own counters, shown and never summed.
+func batchReports(got *geonode.BatchJob) json.RawMessage {
+	out := map[string]int64{}
+	for name, c := range map[string]geonode.Count{
+		"total": got.Total, "completed": got.Completed, "failed": got.Failed, "cancelled": got.Cancelled,
+		"pending": got.Pending, "charged": got.Tokens.Charged, "reserved": got.Tokens.Reserved,
+	} {
+		if c.Known {
+			out[name] = c.N
+		}
+	}
+	encoded, err := json.Marshal(out)
+	if err != nil {
+		return nil // Cannot happen: a map of numbers always encodes.
+	}
+	return encoded
+}
+

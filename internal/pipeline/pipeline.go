@@ -1,0 +1,270 @@
+// Package pipeline is the life of a vendor job, one verb a file: submit,
+// dispatch, adopt, receive, settle, poll, reconcile. It keeps Rollcall's
+// promise: every URL submitted is answered for exactly once.
+//
+// Poll, reconcile and the webhooks do nothing but wake a job; settle alone
+// asks the vendor what became of it and writes outcomes. A row and the task
+// it causes are one transaction, no network call happens inside one, every
+// move of a state is a guarded update, and every task may run twice.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// Mode says how the ends of jobs are learned of first.
+type Mode string
+
+// The modes. Auto is webhook while webhooks arrive in time, else poll.
+const (
+	ModeAuto    Mode = "auto"
+	ModeWebhook Mode = "webhook"
+	ModePoll    Mode = "poll"
+)
+
+// Config is what a pipeline needs. Store, Vendor, Logger, Now and Key are
+// required; zero values elsewhere mean the defaults that DESIGN.md names.
+type Config struct {
+	Store  *store.Store
+	Vendor *geonode.Client
+	Logger *slog.Logger
+	Now    func() time.Time
+	// Key seals secrets and custom headers, 32 bytes.
+	Key []byte
+	// Account is a fingerprint of the API key, kept with each job: ids are only
+	// good for the account that made them.
+	Account string
+	// PublicURL is where the vendor reaches us; empty means it cannot.
+	PublicURL string
+	// Mode says how ends are learned of; the reconciler is always on.
+	Mode Mode
+	// NoPoll and NoReconcile switch a net off, for demonstrations.
+	NoPoll, NoReconcile bool
+	// OnlySubmit makes a pipeline that accepts work but runs no workers.
+	OnlySubmit bool
+
+	PollFirst, PollCap, PollMaxWait time.Duration // 1 s, 30 s, 30 min.
+	PollTick                        time.Duration // How often due jobs are looked for; 500 ms.
+	WebhookFallback                 time.Duration // First poll while webhooks work; 60 s.
+	ReconcileEvery                  time.Duration // 10 min.
+	ReconcileOlderThan              time.Duration // 2 min.
+	ReconcileWindow                 time.Duration // 48 h.
+	URLsPerJob                      int           // 1000.
+	GiveUpAfter                     time.Duration // 72 h.
+	RetryGaps                       []time.Duration
+	MissingGap                      time.Duration // Between two reads that count an item missing; 30 s.
+	ForgottenAfter                  time.Duration // 404s over this long mean forgotten; 30 min.
+	HeldFor                         time.Duration // Until a held event is foreign; 10 min.
+	AdoptGap                        time.Duration // Between two looks for an uncertain job; 2 min.
+	ProbeEvery                      time.Duration // Between two tries of a paused account; 60 s.
+	VendorRPS                       float64       // Submits a second a process; 20.
+	VendorConcurrency               int           // Calls at once a process, each way; 8.
+	GraceTime                       time.Duration // How long an old secret stays good; 24 h.
+	QuarantineRows                  int           // Refused deliveries kept a webhook; 1000.
+	Signature                       SignatureSettings
+	Fields                          FieldSettings
+}
+
+// withDefaults fills in what was left zero.
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		at    *time.Duration
+		value time.Duration
+	}{
+		{&c.PollFirst, time.Second}, {&c.PollCap, 30 * time.Second}, {&c.PollMaxWait, 30 * time.Minute},
+		{&c.PollTick, 500 * time.Millisecond}, {&c.WebhookFallback, time.Minute},
+		{&c.ReconcileEvery, 10 * time.Minute}, {&c.ReconcileOlderThan, 2 * time.Minute},
+		{&c.ReconcileWindow, 48 * time.Hour}, {&c.GiveUpAfter, 72 * time.Hour},
+		{&c.MissingGap, 30 * time.Second}, {&c.ForgottenAfter, 30 * time.Minute},
+		{&c.HeldFor, 10 * time.Minute}, {&c.AdoptGap, 2 * time.Minute},
+		{&c.ProbeEvery, time.Minute}, {&c.GraceTime, 24 * time.Hour},
+	} {
+		if *d.at == 0 {
+			*d.at = d.value
+		}
+	}
+	if c.URLsPerJob == 0 {
+		c.URLsPerJob = 1000
+	}
+	if c.VendorRPS == 0 {
+		c.VendorRPS = 20
+	}
+	if c.VendorConcurrency == 0 {
+		c.VendorConcurrency = 8
+	}
+	if c.QuarantineRows == 0 {
+		c.QuarantineRows = 1000
+	}
+	if c.RetryGaps == nil {
+		c.RetryGaps = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+	}
+	if c.Mode == "" {
+		c.Mode = ModeAuto
+	}
+	c.Signature = c.Signature.withDefaults()
+	c.Fields = c.Fields.withDefaults()
+	return c
+}
+
+// Pipeline moves jobs from intended to settled. It is safe for use by many
+// goroutines; make it with New, start its workers with Start.
+type Pipeline struct {
+	cfg     Config
+	store   *store.Store
+	vendor  *geonode.Client
+	log     *slog.Logger
+	now     func() time.Time
+	sealer  *sealer
+	queue   *queue
+	limiter *rate.Limiter
+	gates   *gateWatch
+	secrets *secretCache
+	groups  *groupCommit
+	refused *quarantine
+	mode    *modeWatch
+	health  health
+	clock   clock
+
+	stop    context.CancelFunc
+	loops   sync.WaitGroup
+	working atomic.Bool
+	beat    atomic.Int64 // Unix nanoseconds of the poll loop's last turn.
+}
+
+// New prepares a pipeline; no work is done before Start, except that Submit
+// and Receive may be called.
+func New(cfg Config) (*Pipeline, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Store == nil || cfg.Vendor == nil || cfg.Now == nil || cfg.Logger == nil {
+		return nil, errors.New("pipeline: store, vendor, clock and logger are required")
+	}
+	box, err := newSealer(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pipeline{
+		cfg: cfg, store: cfg.Store, vendor: cfg.Vendor, log: cfg.Logger, now: cfg.Now, sealer: box,
+		limiter: rate.NewLimiter(rate.Limit(cfg.VendorRPS), max(1, int(cfg.VendorRPS))),
+	}
+	p.gates = newGateWatch(p)
+	p.secrets = newSecretCache(p)
+	p.mode = newModeWatch(p)
+	p.groups = newGroupCommit(p)
+	p.refused = newQuarantine(p)
+	p.queue, err = newQueue(p)
+	return p, err
+}
+
+// Start runs the committers and, unless OnlySubmit, the workers and loops. It
+// returns once they run; Stop ends them.
+func (p *Pipeline) Start(ctx context.Context) error {
+	loopCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.stop = cancel
+	p.groups.start(&p.loops)
+	p.refused.start(&p.loops)
+	if p.cfg.OnlySubmit {
+		return nil
+	}
+	if err := p.queue.start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start the queue: %w", err)
+	}
+	p.working.Store(true)
+	p.beat.Store(p.now().UnixNano())
+	p.loops.Go(func() { p.pollLoop(loopCtx) })
+	p.loops.Go(func() { p.sweepLoop(loopCtx) })
+	return nil
+}
+
+// Stop refuses new deliveries, finishes the tasks in flight within ctx's time
+// and ends every goroutine. What was not finished is rescued by whoever runs.
+func (p *Pipeline) Stop(ctx context.Context) error {
+	if p.stop == nil {
+		return nil
+	}
+	p.stop()
+	var err error
+	if p.working.Swap(false) {
+		err = p.queue.stop(ctx)
+	}
+	p.groups.stop()
+	p.refused.stop()
+	p.loops.Wait()
+	return err
+}
+
+// staleBeat is how long the poll loop may be silent before it counts as stuck.
+const staleBeat = 2 * time.Minute
+
+// WorkersHealthy reports an error when the workers should run and don't.
+func (p *Pipeline) WorkersHealthy() error {
+	if p.cfg.OnlySubmit {
+		return nil
+	}
+	if !p.working.Load() {
+		return errors.New("the workers are not running")
+	}
+	if quiet := p.now().Sub(time.Unix(0, p.beat.Load())); quiet > staleBeat {
+		return fmt.Errorf("the poll loop has been silent for %s", quiet.Round(time.Second))
+	}
+	return nil
+}
+
+// pollLoop wakes what is due until ctx ends. An error is logged and the next
+// turn tries again: the due jobs are still due.
+func (p *Pipeline) pollLoop(ctx context.Context) {
+	p.every(ctx, p.cfg.PollTick, func(ctx context.Context) error {
+		p.beat.Store(p.now().UnixNano())
+		if p.cfg.NoPoll {
+			return nil
+		}
+		_, err := p.Poll(ctx)
+		return err
+	})
+}
+
+// sweepLoop looks for what no task of its own looks after: claims whose holder
+// died, events that were held too long, an account that may work again.
+func (p *Pipeline) sweepLoop(ctx context.Context) {
+	p.every(ctx, 5*p.cfg.PollTick, p.Sweep)
+}
+
+func (p *Pipeline) every(ctx context.Context, d time.Duration, do func(context.Context) error) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			p.log.WarnContext(ctx, "background turn failed", slog.Any("error", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// jitter is a uniform part of d: full jitter, so that jobs submitted together
+// are not asked about together.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(rand.Float64() * float64(d)) //nolint:gosec // Spreading calls needs no secrecy.
+}
+
+// doubling is base times two to the n, at most limit.
+func doubling(base, limit time.Duration, n int) time.Duration {
+	if n > 30 {
+		return limit
+	}
+	return min(limit, base<<max(0, n))
+}

@@ -1,0 +1,221 @@
+package pipeline
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/rivertype"
+
+	"rollcall/store"
+)
+
+// The queues. Maintenance has its own, so that a full settle queue never
+// keeps the reconciler waiting.
+const (
+	queueDispatch    = "dispatch"
+	queueSettle      = "settle"
+	queueMaintenance = "maintenance"
+)
+
+// Task bounds. A rescue comes after the longest task could still run, and
+// within the 90 s in which a killed process's work must resume.
+const (
+	taskTimeout      = 20 * time.Second
+	rescueAfter      = 30 * time.Second
+	reconcileTimeout = 10 * time.Minute
+	fetchCooldown    = 20 * time.Millisecond
+	maxAttempts      = 10_000 // Tasks are never given up: their rows would be stuck.
+	maxRetryGap      = 30 * time.Second
+)
+
+// dispatchArgs asks that an intended job be called for. Running twice is
+// harmless: the claim is a guarded update that only one run wins.
+type dispatchArgs struct {
+	JobID int64 `json:"job_id" river:"unique"`
+}
+
+// Kind implements river.JobArgs.
+func (dispatchArgs) Kind() string { return "dispatch" }
+
+// settleArgs asks that a job be settled. Running twice is harmless: items are
+// moved by guarded updates and the close counts for one run only.
+type settleArgs struct {
+	JobID int64 `json:"job_id" river:"unique"`
+}
+
+// Kind implements river.JobArgs.
+func (settleArgs) Kind() string { return "settle" }
+
+// adoptArgs asks that an uncertain job be looked for in the vendor's lists.
+// Running twice is harmless: a vendor id can be recorded once only.
+type adoptArgs struct {
+	JobID int64 `json:"job_id" river:"unique"`
+}
+
+// Kind implements river.JobArgs.
+func (adoptArgs) Kind() string { return "adopt" }
+
+// reconcileArgs asks for a reconcile run. Two at once would be waste but do no
+// harm: they only wake.
+type reconcileArgs struct {
+	Trigger string `json:"trigger"`
+}
+
+// Kind implements river.JobArgs.
+func (reconcileArgs) Kind() string { return "reconcile" }
+
+// active are the states in which a task counts for uniqueness. A retryable one
+// does not: a wake must not wait for another's retry gap.
+func active() []rivertype.JobState {
+	return []rivertype.JobState{
+		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+	}
+}
+
+// queue is River behind the few verbs the pipeline needs.
+type queue struct {
+	client *river.Client[*sql.Tx]
+}
+
+func newQueue(p *Pipeline) (*queue, error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &dispatchWorker{p: p})
+	river.AddWorker(workers, &settleWorker{p: p})
+	river.AddWorker(workers, &adoptWorker{p: p})
+	river.AddWorker(workers, &reconcileWorker{p: p})
+	cfg := &river.Config{
+		Workers: workers, Logger: quiet(p.log), JobTimeout: taskTimeout, RescueStuckJobsAfter: rescueAfter,
+		FetchCooldown: fetchCooldown, MaxAttempts: maxAttempts, RetryPolicy: retryPolicy{now: p.now},
+		CompletedJobRetentionPeriod: time.Hour, SoftStopTimeout: 15 * time.Second,
+	}
+	if !p.cfg.OnlySubmit {
+		cfg.Queues = map[string]river.QueueConfig{
+			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
+			queueMaintenance: {MaxWorkers: 2},
+		}
+		if !p.cfg.NoReconcile {
+			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(p.cfg.ReconcileEvery),
+				func() (river.JobArgs, *river.InsertOpts) {
+					return reconcileArgs{Trigger: "timer"}, reconcileOpts()
+				}, &river.PeriodicJobOpts{ID: "reconcile"})}
+		}
+	}
+	client, err := river.NewClient(riverdatabasesql.NewWithPgxListener(p.store.SQL(), p.store.Pool()), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make the queue: %w", err)
+	}
+	return &queue{client: client}, nil
+}
+
+// quiet keeps River's notes of every task out of the log.
+func quiet(log *slog.Logger) *slog.Logger {
+	return slog.New(levelHandler{Handler: log.Handler(), min: slog.LevelWarn})
+}
+
+// levelHandler passes records from a level on.
+type levelHandler struct {
+	slog.Handler
+	min slog.Level
+}
+
+// Enabled implements slog.Handler.
+func (h levelHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= h.min && h.Handler.Enabled(ctx, l)
+}
+
+// retryPolicy grows to half a minute and no further: a task that fails is one
+// whose database or vendor is away, and both come back.
+type retryPolicy struct{ now func() time.Time }
+
+// NextRetry implements river.ClientRetryPolicy.
+func (r retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
+	gap := doubling(time.Second, maxRetryGap, len(job.Errors))
+	return r.now().Add(gap/2 + jitter(gap/2))
+}
+
+func (q *queue) start(ctx context.Context) error { return q.client.Start(ctx) }
+
+// stop ends the queue: tasks in flight get SoftStopTimeout, then their context
+// ends, and what they left undone is done again by the next process.
+func (q *queue) stop(ctx context.Context) error {
+	if err := q.client.Stop(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stop the queue: %w", err)
+	}
+	return nil
+}
+
+// dispatch adds the dispatch tasks of new jobs, for at or, when that is zero,
+// for now.
+func (q *queue) dispatch(ctx context.Context, tx store.Tx, jobs []*store.Job, at time.Time) error {
+	params := make([]river.InsertManyParams, len(jobs))
+	for i, j := range jobs {
+		params[i] = river.InsertManyParams{Args: dispatchArgs{JobID: j.ID}, InsertOpts: &river.InsertOpts{
+			Queue: queueDispatch, ScheduledAt: at, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: active()},
+		}}
+	}
+	return q.insert(ctx, tx, params)
+}
+
+// settle adds a settle task for each woken job that has none under way.
+func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
+	params := make([]river.InsertManyParams, len(jobIDs))
+	for i, id := range jobIDs {
+		params[i] = river.InsertManyParams{Args: settleArgs{JobID: id}, InsertOpts: &river.InsertOpts{
+			Queue: queueSettle, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: active()},
+		}}
+	}
+	return q.insert(ctx, tx, params)
+}
+
+func (q *queue) insert(ctx context.Context, tx store.Tx, params []river.InsertManyParams) error {
+	if len(params) == 0 {
+		return nil
+	}
+	if _, err := q.client.InsertManyTx(ctx, tx.SQL(), params); err != nil {
+		return fmt.Errorf("add tasks: %w", err)
+	}
+	return nil
+}
+
+// adopt asks that uncertain jobs be looked for. The tasks need no transaction:
+// the sweep asks again for as long as the jobs are uncertain.
+func (q *queue) adopt(ctx context.Context, jobIDs []int64) error {
+	params := make([]river.InsertManyParams, len(jobIDs))
+	for i, id := range jobIDs {
+		params[i] = river.InsertManyParams{Args: adoptArgs{JobID: id}, InsertOpts: &river.InsertOpts{
+			Queue: queueMaintenance, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: active()},
+		}}
+	}
+	if len(params) == 0 {
+		return nil
+	}
+	_, err := q.client.InsertMany(ctx, params)
+	return err
+}
+
+func reconcileOpts() *river.InsertOpts {
+	return &river.InsertOpts{Queue: queueMaintenance, MaxAttempts: 1,
+		UniqueOpts: river.UniqueOpts{ByState: active()}}
+}
+
+// reconcile asks for a run; while one waits or runs, it joins that.
+func (q *queue) reconcile(ctx context.Context, trigger string) error {
+	_, err := q.client.Insert(ctx, reconcileArgs{Trigger: trigger}, reconcileOpts())
+	return err
+}
+
+// finish completes a running task inside tx, so that a wake that comes after
+// the commit finds no task under way and adds its own. Without it a wake
+// between the commit and River's own mark would be lost.
+func finish[T river.JobArgs](ctx context.Context, tx store.Tx, task *river.Job[T]) error {
+	if _, err := river.JobCompleteTx[*riverdatabasesql.Driver](ctx, tx.SQL(), task); err != nil {
+		return fmt.Errorf("complete the task: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// Bounds of one run of settle; what is left goes on in the next run.
+const (
+	slicePages = 5
+	sliceTime  = 8 * time.Second
+	// completeReads is how many whole reads must miss an item before it fails.
+	completeReads = 2
+	// forgottenReads is how many 404s in a row it takes to believe them.
+	forgottenReads = 3
+)
+
+type settleWorker struct {
+	river.WorkerDefaults[settleArgs]
+	p *Pipeline
+}
+
+// Work implements river.Worker.
+func (w *settleWorker) Work(ctx context.Context, task *river.Job[settleArgs]) error {
+	return w.p.settle(ctx, task)
+}
+
+// settling is one look at one job. Its last transaction also completes the
+// task, so that a wake from then on adds a task of its own; see finish.
+type settling struct {
+	*Pipeline
+	job  *store.Job
+	net  store.Net
+	task *river.Job[settleArgs]
+}
+
+// settle asks the vendor what became of a job and carries that into items and
+// results. It is the only writer of outcomes. A wake that comes while it runs
+// moves wake_seq, which its closing compare sees, and it looks again at once.
+func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) error {
+	job, err := p.store.Job(ctx, task.Args.JobID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("settle job %d: %w", task.Args.JobID, err)
+	}
+	if job.VendorJobID == nil || (job.State != store.JobAccepted && job.State != store.JobGivenUp) {
+		return nil
+	}
+	wait, err := p.gates.wait(ctx, store.GateRead)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return river.JobSnooze(wait)
+	}
+	s := &settling{Pipeline: p, job: job, net: store.NetPoll, task: task}
+	if job.WakeNet != nil {
+		s.net = *job.WakeNet
+	}
+	if err := s.look(ctx); err != nil {
+		var snooze *river.JobSnoozeError
+		if errors.As(err, &snooze) {
+			return err
+		}
+		return fmt.Errorf("settle job %d: %w", job.ID, err)
+	}
+	return nil
+}
+
+func (s *settling) look(ctx context.Context) error {
+	if s.job.Kind == store.KindExtract {
+		return s.extract(ctx)
+	}
+	return s.pages(ctx)
+}
+
+// again asks for another look at once. The task stays under way meanwhile, so
+// nothing can slip between the two.
+func again() error { return river.JobSnooze(0) }
+
+// notYet ends the look at a job that still runs: the poller asks next.
+func (s *settling) notYet(ctx context.Context, status geonode.Status, reports json.RawMessage) error {
+	now := s.now()
+	if s.tooOld(now) {
+		return s.giveUp(ctx, "GAVE_UP", fmt.Sprintf("the vendor had not finished it after %s", s.cfg.GiveUpAfter))
+	}
+	return s.putOff(ctx, func(ctx context.Context, tx store.Tx) (bool, error) {
+		return tx.NoteReading(ctx, store.Reading{
+			JobID: s.job.ID, SeenSeq: s.job.WakeSeq, VendorStatus: store.CleanText(string(status)), Reports: reports,
+			NextPollAt: s.nextPoll(ctx, s.job, now), Overdue: s.overdue(s.job, now),
+		})
+	})
+}
+
+// putOff runs a compare that ends the look, and the task with it; when a wake
+// came since the look began, it looks again instead.
+func (s *settling) putOff(ctx context.Context, compare func(context.Context, store.Tx) (bool, error)) error {
+	ended := false
+	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		var err error
+		if ended, err = compare(ctx, tx); err != nil || !ended {
+			return err
+		}
+		return finish(ctx, tx, s.task)
+	})
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return again()
+	}
+	return nil
+}
+
+// callFailed ends a look that the vendor did not answer.
+func (s *settling) callFailed(ctx context.Context, cause error) error {
+	wait, account, err := s.gates.failed(ctx, store.GateRead, cause)
+	if err != nil {
+		return err
+	}
+	if account {
+		s.health.note(errors.Is(cause, geonode.ErrUnauthorized))
+		return river.JobSnooze(wait)
+	}
+	if errors.Is(cause, geonode.ErrNotFound) {
+		s.health.note(true)
+		return s.notFound(ctx)
+	}
+	s.log.DebugContext(ctx, "vendor not read", slog.Int64("job_id", s.job.ID), slog.Any("error", cause))
+	now := s.now()
+	if s.tooOld(now) {
+		return s.giveUp(ctx, "GAVE_UP", "the vendor could not be asked about it in time")
+	}
+	return s.putOff(ctx, func(ctx context.Context, tx store.Tx) (bool, error) {
+		return tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, s.nextPoll(ctx, s.job, now))
+	})
+}
+
+func (s *settling) tooOld(now time.Time) bool {
+	return s.job.State == store.JobAccepted && s.job.AcceptedAt != nil && now.Sub(*s.job.AcceptedAt) > s.cfg.GiveUpAfter
+}
+
+// notFound counts a 404. It is believed after three over half an hour, unless
+// the account changed or too many other jobs are not found either: then
+// something else is wrong, and nothing is failed.
+func (s *settling) notFound(ctx context.Context) error {
+	now := s.now()
+	var n int
+	var first time.Time
+	ended := false
+	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		var err error
+		if n, first, err = tx.NoteNotFound(ctx, s.job.ID, now); err != nil {
+			return err
+		}
+		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, s.nextPoll(ctx, s.job, now)); err != nil || !ended {
+			return err
+		}
+		if s.believed(n, first, now) {
+			return nil
+		}
+		return finish(ctx, tx, s.task)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !ended:
+		return again()
+	case s.believed(n, first, now):
+		return s.giveUp(ctx, "VENDOR_FORGOT", "the vendor no longer knows the job")
+	}
+	return nil
+}
+
+func (s *settling) believed(n int, first, now time.Time) bool {
+	if n < forgottenReads || now.Sub(first) < s.cfg.ForgottenAfter || s.job.State != store.JobAccepted {
+		return false
+	}
+	if s.job.Account != s.cfg.Account {
+		s.log.Error("job not found, but it was made with another API key: nothing is failed", //nolint:sloglint // No context is at hand in a plain predicate.
+			slog.Int64("job_id", s.job.ID))
+		return false
+	}
+	if s.health.alarming() {
+		s.log.Error("many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID)) //nolint:sloglint // As above.
+		return false
+	}
+	return true
+}
+
+// giveUp stops asking about a job and fails what it left open. A result that
+// comes later by another net is still stored.
+func (s *settling) giveUp(ctx context.Context, code, message string) error {
+	now := s.now()
+	return s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		carried, err := tx.Carried(ctx, s.job.ID)
+		if err != nil {
+			return err
+		}
+		given, err := tx.GiveUpJob(ctx, s.job.ID, code, message, now)
+		if err != nil || !given {
+			return err
+		}
+		var ends []store.Ending
+		for _, c := range carried {
+			if c.Current && c.State == store.ItemOutstanding {
+				ends = append(ends, store.Ending{ItemID: c.ItemID, Code: code, Message: message, Retryable: true})
+			}
+		}
+		if err := finish(ctx, tx, s.task); err != nil {
+			return err
+		}
+		return s.failAll(ctx, tx, s.job, ends, "given_up", code+": "+message, now)
+	})
+}
+
+// extract settles a job of one URL.
+func (s *settling) extract(ctx context.Context) error {
+	got, err := s.vendor.GetExtract(ctx, s.job.VendorID())
+	if errors.Is(err, geonode.ErrTooLarge) {
+		return s.tooLarge(ctx)
+	}
+	if err != nil {
+		return s.callFailed(ctx, err)
+	}
+	if err := s.answered(ctx, got.Reply); err != nil {
+		return err
+	}
+	if !got.Status.Terminal() {
+		return s.notYet(ctx, got.Status, nil)
+	}
+	carried, err := s.store.Carried(ctx, s.job.ID)
+	if err != nil {
+		return err
+	}
+	page := &readPage{status: got.Status, next: 1, size: s.job.PageSize}
+	for i := range carried {
+		charged := got.TokensCharged
+		if !charged.Known {
+			charged = got.Metadata.TokensCharged
+		}
+		page.add(s, &carried[i], got.Status, got.Data, got.Err, got.Metadata, charged)
+	}
+	if err := s.carryOver(ctx, page); err != nil {
+		return err
+	}
+	return s.endPass(ctx, got.Status, nil)
+}
+
+// answered notes what every readable answer tells: the account works, and how
+// far the vendor's clock is from ours.
+func (s *settling) answered(ctx context.Context, r geonode.Reply) error {
+	s.health.note(false)
+	s.clock.note(r.Date, s.now())
+	return s.gates.passed(ctx, store.GateRead)
+}
+
+// tooLarge fails the one item of an extract job whose answer is over the
+// bound. Asking again would bring the same.
+func (s *settling) tooLarge(ctx context.Context) error {
+	carried, err := s.store.Carried(ctx, s.job.ID)
+	if err != nil {
+		return err
+	}
+	page := &readPage{status: geonode.StatusCompleted, next: 1, size: s.job.PageSize}
+	for i := range carried {
+		page.fail(s, &carried[i], tooLargeCode, "the page is larger than Rollcall reads", false)
+	}
+	if err := s.carryOver(ctx, page); err != nil {
+		return err
+	}
+	return s.endPass(ctx, geonode.StatusCompleted, nil)
+}
+
+const tooLargeCode = "TOO_LARGE"
+
+// httpStatus is a count as a status, when it can be one.
+func httpStatus(c geonode.Count) *int {
+	if !c.Known || c.N < 100 || c.N > http.StatusNetworkAuthenticationRequired+88 {
+		return nil
+	}
+	n := int(c.N)
+	return &n
+}

@@ -1,0 +1,324 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"rollcall/store"
+)
+
+// Submission is what a person or a program wants fetched.
+type Submission struct {
+	Name string
+	// Kind is extract, batch or mixed; empty picks extract for one URL or when
+	// links are asked for, else batch.
+	Kind store.Kind
+	// Text holds the URLs, a line each; blank lines are skipped.
+	Text    string
+	Options Options
+	// Headers go with the vendor's requests for the pages. They are sealed.
+	Headers map[string]string
+	// LeaveOutBad submits the good lines although some are bad.
+	LeaveOutBad bool
+	CreatedBy   *int64 // A user; nil for the command line.
+}
+
+// Submitted is what became of a submission.
+type Submitted struct {
+	BatchID, Submitted, Invalid, Duplicate, Accepted int64
+}
+
+// FieldError is one field that cannot be right, in words for a person.
+type FieldError struct{ Field, Message string }
+
+// BadLine is one line that is no URL, counted from 1.
+type BadLine struct {
+	Number int
+	Text   string
+	Reason string
+}
+
+// InvalidSubmission reports why nothing was written.
+type InvalidSubmission struct {
+	Fields []FieldError
+	Lines  []BadLine
+}
+
+// Error implements error.
+func (e *InvalidSubmission) Error() string {
+	var parts []string
+	for _, f := range e.Fields {
+		parts = append(parts, f.Field+": "+f.Message)
+	}
+	for _, l := range e.Lines {
+		parts = append(parts, fmt.Sprintf("line %d %q %s", l.Number, clip(l.Text, 80), l.Reason))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// maxName is the longest name of a batch, in characters.
+const maxName = 200
+
+// read is a submission taken apart.
+type read struct {
+	urls       []string
+	rejected   []store.RejectedLine
+	bad        []BadLine
+	duplicates int64
+	total      int64
+}
+
+// Submit writes a batch with its items, its intended jobs and a dispatch task
+// for each, in one transaction. It returns *InvalidSubmission, having written
+// nothing, when a field or line is wrong.
+func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) {
+	s.Options = s.Options.withDefaults()
+	lines, err := check(s)
+	if err != nil {
+		return Submitted{}, err
+	}
+	plan := p.planJobs(s, lines.urls)
+	b, err := p.newBatch(s, lines)
+	if err != nil {
+		return Submitted{}, err
+	}
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		return p.writeBatch(ctx, tx, b, lines, plan)
+	})
+	if err != nil {
+		return Submitted{}, fmt.Errorf("write the batch: %w", err)
+	}
+	p.log.InfoContext(ctx, "batch submitted", slog.Int64("batch_id", b.ID), slog.Int64("accepted", b.Accepted),
+		slog.Int("jobs", len(plan)))
+	return Submitted{BatchID: b.ID, Submitted: b.Submitted, Invalid: b.Invalid, Duplicate: b.Duplicate, Accepted: b.Accepted}, nil
+}
+
+// check reports everything that is wrong at once.
+func check(s Submission) (*read, error) {
+	out := &InvalidSubmission{Fields: append(s.Options.check(), checkHeaders(s.Headers)...)}
+	if !slices.Contains([]store.Kind{"", store.KindExtract, store.KindBatch, store.KindMixed}, s.Kind) {
+		out.Fields = append(out.Fields, FieldError{"kind", "choose automatic, extract or batch"})
+	}
+	if s.Options.ExtractLinks && (s.Kind == store.KindBatch || s.Kind == store.KindMixed) {
+		out.Fields = append(out.Fields, FieldError{"extract_links", "only extract jobs can list a page's links"})
+	}
+	if utf8.RuneCountInString(s.Name) > maxName {
+		out.Fields = append(out.Fields, FieldError{"name", fmt.Sprintf("the name is over %d characters", maxName)})
+	}
+	lines := readLines(s.Text)
+	switch {
+	case lines == nil:
+		out.Fields = append(out.Fields, FieldError{"urls", fmt.Sprintf("over %d lines; submit them in several batches", MaxLines)})
+	case lines.total == 0:
+		out.Fields = append(out.Fields, FieldError{"urls", "enter at least one URL, one on each line"})
+	case len(lines.urls) == 0 && len(lines.bad) > 0:
+		out.Fields = append(out.Fields, FieldError{"urls", "not one of the lines is a URL that can be fetched"})
+		out.Lines = lines.bad
+	case len(lines.bad) > 0 && !s.LeaveOutBad:
+		out.Lines = lines.bad
+	}
+	if len(out.Fields)+len(out.Lines) > 0 {
+		return nil, out
+	}
+	return lines, nil
+}
+
+// readLines takes the text apart, or returns nil when it has too many lines.
+func readLines(text string) *read {
+	out, seen, n := &read{}, map[string]int{}, 0
+	for line := range eachLine(text) {
+		if n++; n > MaxLines {
+			return nil
+		}
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		out.total++
+		fixed, err := CheckURL(line)
+		if err != nil {
+			out.bad = append(out.bad, BadLine{Number: n, Text: clip(line, 300), Reason: err.Error()})
+			out.reject(n, "invalid", line, err.Error())
+			continue
+		}
+		if first, again := seen[fixed]; again {
+			out.duplicates++
+			out.reject(n, "duplicate", line, fmt.Sprintf("is the same as line %d", first))
+			continue
+		}
+		seen[fixed] = n
+		out.urls = append(out.urls, fixed)
+	}
+	return out
+}
+
+// eachLine splits at \n, \r\n and \r alike.
+func eachLine(text string) iter.Seq[string] {
+	return strings.SplitSeq(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(text, "\uFEFF")), "\n")
+}
+
+func (r *read) reject(line int, kind, text, reason string) {
+	r.rejected = append(r.rejected, store.RejectedLine{
+		Line: line, Kind: kind, Text: store.CleanText(clip(text, 2000)), Reason: reason,
+	})
+}
+
+// clip shortens a text to at most n bytes without cutting a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// planned is one job to be made: its kind and the items it carries, as a
+// range of the submission's URLs.
+type planned struct {
+	kind     store.Kind
+	from, to int
+	hash     []byte
+}
+
+// planJobs cuts the URLs into jobs.
+func (p *Pipeline) planJobs(s Submission, urls []string) []planned {
+	kind := s.Kind
+	if kind == "" {
+		kind = store.KindBatch
+		if len(urls) == 1 || s.Options.ExtractLinks {
+			kind = store.KindExtract
+		}
+	}
+	var out []planned
+	add := func(kind store.Kind, from, to int) {
+		out = append(out, planned{kind: kind, from: from, to: to, hash: requestHash(kind, s.Options, s.Headers, urls[from:to])})
+	}
+	singles := 0
+	switch kind {
+	case store.KindExtract:
+		singles = len(urls)
+	case store.KindMixed:
+		singles = len(urls) / 2
+	case store.KindBatch, store.KindCrawl, store.KindSync:
+	}
+	for i := range singles {
+		add(store.KindExtract, i, i+1)
+	}
+	for from := singles; from < len(urls); from += p.cfg.URLsPerJob {
+		add(store.KindBatch, from, min(from+p.cfg.URLsPerJob, len(urls)))
+	}
+	return out
+}
+
+func (p *Pipeline) newBatch(s Submission, lines *read) (*store.Batch, error) {
+	options, err := json.Marshal(s.Options)
+	if err != nil {
+		return nil, fmt.Errorf("encode the options: %w", err)
+	}
+	b := &store.Batch{
+		Name: strings.TrimSpace(store.CleanText(s.Name)), Kind: s.Kind, Options: options,
+		CreatedBy: s.CreatedBy, CreatedAt: p.now(), Submitted: lines.total, Invalid: int64(len(lines.bad)),
+		Duplicate: lines.duplicates, Accepted: int64(len(lines.urls)),
+	}
+	if b.Name == "" {
+		b.Name = defaultName(lines.urls)
+	}
+	if b.Kind == "" {
+		b.Kind = store.KindBatch
+		if len(lines.urls) == 1 || s.Options.ExtractLinks {
+			b.Kind = store.KindExtract
+		}
+	}
+	if len(s.Headers) > 0 {
+		plain, err := json.Marshal(s.Headers)
+		if err != nil {
+			return nil, fmt.Errorf("encode the headers: %w", err)
+		}
+		b.HeadersSealed = p.sealer.seal(headersPlace, plain)
+	}
+	return b, nil
+}
+
+// defaultName names a batch after its first page's host.
+func defaultName(urls []string) string {
+	host := "batch"
+	if u, err := url.Parse(urls[0]); err == nil {
+		host = u.Hostname()
+	}
+	if len(urls) == 1 {
+		return clip(host, maxName)
+	}
+	return fmt.Sprintf("%s and %d more", clip(host, maxName/2), len(urls)-1)
+}
+
+// writeBatch writes everything a submission makes. Jobs come before items, so
+// that an item is written once, with the job that carries it.
+func (p *Pipeline) writeBatch(ctx context.Context, tx store.Tx, b *store.Batch, lines *read, plan []planned) error {
+	if err := tx.InsertBatch(ctx, b); err != nil {
+		return err
+	}
+	for i := range lines.rejected {
+		lines.rejected[i].BatchID = b.ID
+	}
+	if err := tx.InsertRejectedLines(ctx, lines.rejected); err != nil {
+		return err
+	}
+	jobs := make([]*store.Job, len(plan))
+	for i, j := range plan {
+		jobs[i] = &store.Job{
+			BatchID: b.ID, Kind: j.kind, State: store.JobIntended, Origin: store.OriginSubmit,
+			RequestHash: j.hash, URLCount: j.to - j.from, CreatedAt: b.CreatedAt,
+		}
+	}
+	if err := tx.InsertJobs(ctx, jobs); err != nil {
+		return err
+	}
+	if err := writeItems(ctx, tx, b, lines.urls, plan, jobs); err != nil {
+		return err
+	}
+	if err := tx.InsertEvents(ctx, intendedEvents(jobs, "submitted with the batch")); err != nil {
+		return err
+	}
+	return p.queue.dispatch(ctx, tx, jobs, time.Time{})
+}
+
+func writeItems(ctx context.Context, tx store.Tx, b *store.Batch, urls []string, plan []planned, jobs []*store.Job) error {
+	items := make([]*store.Item, 0, len(urls))
+	for i, j := range plan {
+		for at := j.from; at < j.to; at++ {
+			sum := sha256.Sum256([]byte(urls[at]))
+			items = append(items, &store.Item{
+				BatchID: b.ID, Position: at + 1, URL: urls[at], URLHash: sum[:], State: store.ItemOutstanding,
+				CurrentJobID: &jobs[i].ID, CreatedAt: b.CreatedAt,
+			})
+		}
+	}
+	if err := tx.InsertItems(ctx, items); err != nil {
+		return err
+	}
+	rows := make([]store.JobItem, 0, len(items))
+	for i, j := range plan {
+		for at := j.from; at < j.to; at++ {
+			rows = append(rows, store.JobItem{JobID: jobs[i].ID, InputIndex: at - j.from, ItemID: items[at].ID})
+		}
+	}
+	return tx.InsertJobItems(ctx, rows)
+}
+
+func intendedEvents(jobs []*store.Job, why string) []store.JobEvent {
+	out := make([]store.JobEvent, len(jobs))
+	for i, j := range jobs {
+		out[i] = store.JobEvent{JobID: j.ID, At: j.CreatedAt, Kind: "intended", Detail: fmt.Sprintf("%s: %d URLs", why, j.URLCount)}
+	}
+	return out
+}

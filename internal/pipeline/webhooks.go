@@ -1,0 +1,209 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// EventTypes are the events a full set of webhooks subscribes to, one each.
+func EventTypes() []string {
+	return []string{string(geonode.EventExtractCompleted), string(geonode.EventBatchCompleted), string(geonode.EventCrawlCompleted)}
+}
+
+// webhookPath is where the vendor posts, before the endpoint's own name.
+const webhookPath = "/webhooks/geonode/"
+
+// RegisterWebhooks makes sure there is a live subscription of ours for each
+// event type at PublicURL. Event types that have one are left as they are.
+func (p *Pipeline) RegisterWebhooks(ctx context.Context) ([]*store.Webhook, error) {
+	if p.cfg.PublicURL == "" {
+		return nil, errors.New("webhooks need ROLLCALL_PUBLIC_URL: the address under which the vendor reaches this server")
+	}
+	have, err := p.store.Webhooks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the webhooks: %w", err)
+	}
+	there := map[string]bool{}
+	for _, w := range have {
+		if w.State == store.WebhookLive && strings.HasPrefix(w.URL, p.cfg.PublicURL+"/") {
+			there[w.EventType] = true
+		}
+	}
+	for _, event := range EventTypes() {
+		if there[event] {
+			continue
+		}
+		if err := p.register(ctx, event); err != nil {
+			return nil, fmt.Errorf("register %s: %w", event, err)
+		}
+	}
+	return p.store.Webhooks(ctx)
+}
+
+// register makes one subscription. The row comes before the call, so that an
+// answer that is lost can be found again by its address, which is like no
+// other; the secret is stored before anything else is done with the answer.
+func (p *Pipeline) register(ctx context.Context, event string) error {
+	now := p.now()
+	w := &store.Webhook{
+		Endpoint: newEndpoint(), EventType: event, Description: "Rollcall", State: store.WebhookRegistering,
+		CreatedAt: now, StateAt: now,
+	}
+	w.URL = p.cfg.PublicURL + webhookPath + w.Endpoint
+	if err := p.store.InsertWebhook(ctx, w); err != nil {
+		return err
+	}
+	got, secret, err := p.createOrFind(ctx, w)
+	if err != nil {
+		return errors.Join(err, p.store.SetWebhookState(context.WithoutCancel(ctx), w.ID, store.WebhookRemoved, p.now()))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		version, err := tx.NextSecretVersion(ctx, w.ID)
+		if err != nil {
+			return err
+		}
+		sealed := p.sealer.seal(secretPlace(w.ID, version), []byte(secret.Reveal()))
+		if err := tx.AddSecret(ctx, w.ID, version, sealed, now, now.Add(p.cfg.GraceTime)); err != nil {
+			return err
+		}
+		if err := tx.SetWebhookVendorID(ctx, w.ID, got); err != nil {
+			return err
+		}
+		return tx.SetWebhookState(ctx, w.ID, store.WebhookLive, p.now())
+	}); err != nil {
+		return err
+	}
+	p.log.InfoContext(ctx, "webhook registered", slog.String("event", event), slog.Int64("webhook_id", w.ID))
+	return nil
+}
+
+// registerTries bounds the tries of a registration against a busy vendor.
+const registerTries = 8
+
+// createOrFind registers; when the answer is lost it finds what was made, by
+// its address, and rotates the secret that nobody saw.
+func (p *Pipeline) createOrFind(ctx context.Context, w *store.Webhook) (string, geonode.Secret, error) {
+	var last error
+	for try := range registerTries {
+		got, err := p.vendor.CreateWebhook(ctx, geonode.WebhookCreate{
+			URL: w.URL, EventType: geonode.EventType(w.EventType), Description: w.Description,
+		})
+		if err == nil {
+			return got.ID, got.Secret, nil
+		}
+		last = err
+		if geonode.CertaintyOf(err) == geonode.Unknown {
+			if id, secret, err := p.findAndRotate(ctx, w.URL); err == nil && id != "" {
+				return id, secret, nil
+			}
+		}
+		var e *geonode.Error
+		if !errors.As(err, &e) || !e.Retryable() && geonode.CertaintyOf(err) != geonode.Unknown {
+			return "", "", err
+		}
+		if err := sleep(ctx, jitter(doubling(time.Second, maxRetryGap, try))); err != nil {
+			return "", "", err
+		}
+	}
+	return "", "", last
+}
+
+func (p *Pipeline) findAndRotate(ctx context.Context, url string) (string, geonode.Secret, error) {
+	list, err := p.allWebhooks(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	for _, one := range list {
+		if one.URL == url {
+			secret, _, err := p.vendor.RotateSecret(ctx, one.ID)
+			return one.ID, secret, err
+		}
+	}
+	return "", "", nil
+}
+
+// allWebhooks reads the vendor's list; ten is the most an account may have.
+func (p *Pipeline) allWebhooks(ctx context.Context) ([]geonode.Webhook, error) {
+	var out []geonode.Webhook
+	for page := 1; page <= 10; page++ {
+		got, err := p.vendor.ListWebhooks(ctx, geonode.ListParams{Page: page})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got.Items...)
+		if lastPage(got.ListPage, page, len(got.Items)) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// CheckWebhooks compares our subscriptions with the vendor's list: one that
+// went inactive, moved or vanished without us is marked so, and one that came
+// back is live again.
+func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
+	mine, err := p.store.Webhooks(ctx)
+	if err != nil || len(mine) == 0 {
+		return err
+	}
+	list, err := p.allWebhooks(ctx)
+	if err != nil {
+		return err
+	}
+	byID := map[string]geonode.Webhook{}
+	for _, v := range list {
+		byID[v.ID] = v
+	}
+	for _, w := range mine {
+		if w.VendorWebhookID == nil {
+			continue
+		}
+		is := standing(w, byID)
+		if is == w.State && w.CheckedAt != nil && p.now().Sub(*w.CheckedAt) < time.Minute {
+			continue
+		}
+		if is != w.State {
+			p.log.WarnContext(ctx, "webhook changed at the vendor", slog.Int64("webhook_id", w.ID),
+				slog.String("was", string(w.State)), slog.String("is", string(is)))
+		}
+		if err := p.store.SetWebhookState(ctx, w.ID, is, p.now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standing is the state that the vendor's list gives a webhook of ours. One
+// whose secret is being changed keeps its state: rotation decides it.
+func standing(w *store.Webhook, byID map[string]geonode.Webhook) store.WebhookState {
+	v, there := byID[*w.VendorWebhookID]
+	switch {
+	case w.State == store.WebhookRotating || w.State == store.WebhookSecretUnknown:
+		return w.State
+	case !there:
+		return store.WebhookGone
+	case v.Inactive():
+		return store.WebhookInactive
+	case v.URL != w.URL:
+		return store.WebhookMoved
+	}
+	return store.WebhookLive
+}
+
+// newEndpoint is a name nobody can guess: 160 random bits.
+func newEndpoint() string {
+	var b [20]byte
+	_, _ = rand.Read(b[:]) // It never fails: crypto/rand ends the program instead.
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
