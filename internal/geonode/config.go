@@ -23,15 +23,17 @@ const (
 )
 
 const (
-	maxMaxResponse   int64 = 1 << 30
-	maxCallTimeout         = time.Hour
-	defaultSubmit          = 30 * time.Second
-	defaultStatus          = time.Minute
-	defaultList            = 30 * time.Second
-	defaultSync            = 2 * time.Minute
-	minKeyToRedact         = 6
-	dialTimeout            = 10 * time.Second
-	idleTimeout            = 90 * time.Second
+	maxMaxResponse int64 = 1 << 30
+	maxCallTimeout       = time.Hour
+	defaultSubmit        = 30 * time.Second
+	defaultStatus        = time.Minute
+	defaultList          = 30 * time.Second
+	defaultSync          = 2 * time.Minute
+	minKeyToRedact       = 6
+	dialTimeout          = 10 * time.Second
+	// A submit sent on a connection that the other side is just closing is lost without
+	// a trace, so idle connections are given up before load balancers commonly do (60 s).
+	idleTimeout            = 30 * time.Second
 	idlePerHost            = 64
 	maxResponseHeads int64 = 256 << 10
 )

@@ -4,10 +4,11 @@
 // # What it promises
 //
 //   - One method per endpoint for extractions, batches, crawls, webhooks and
-//     reports. Every method makes exactly one HTTP request: nothing is retried
-//     here, because the vendor has no idempotency key and only the pipeline knows
-//     whether a second call is safe. (net/http itself sends a request again only
-//     when not a single byte of it was written, which is safe for submits too.)
+//     reports. Every method makes one HTTP request: nothing is retried here, because
+//     the vendor has no idempotency key and only the pipeline knows whether a second
+//     call is safe. (net/http itself sends a request again when a reused connection
+//     took no byte of it, or when an HTTP/2 server says it didn't process the stream;
+//     both are safe for submits.)
 //   - Every failure is an [*Error]. It can be tested with errors.Is against the
 //     sentinels of this package, says whether and when to try again, and says
 //     for submits whether the vendor may have taken the work (see [Certainty]).

@@ -180,7 +180,8 @@ func (e *Error) Timeout() bool {
 // PlanLimit is true when the plan or the vendor's size limit refused the request, so
 // that a smaller one may pass: a 413, a 422 in the standard shape, or a 422 that
 // finds the list of urls too long. A refused field of another kind is a mistake of
-// ours, and an extraction error is about the page.
+// ours, and an extraction error is about the page. Ask it of batches and crawls: a sync
+// extraction that failed without details looks like the standard shape.
 func (e *Error) PlanLimit() bool {
 	switch {
 	case e.Status == http.StatusRequestEntityTooLarge:

@@ -118,8 +118,8 @@ func checkSentinel(t *testing.T, err, want error) {
 		geonode.ErrUnauthorized, geonode.ErrBalance, geonode.ErrNotFound, geonode.ErrConflict,
 		geonode.ErrThrottled, geonode.ErrTooLarge, geonode.ErrMalformed,
 	} {
-		if errors.Is(err, sentinel) != (sentinel == want) {
-			t.Errorf("%v is %v: %t", err, sentinel, sentinel != want)
+		if got := errors.Is(err, sentinel); got != errors.Is(want, sentinel) {
+			t.Errorf("%v is %v: %t", err, sentinel, got)
 		}
 	}
 }

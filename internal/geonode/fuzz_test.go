@@ -38,8 +38,8 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		checkRead(t, job.JobID, job.Status)
-		for _, item := range job.Results {
-			checkContent(t, item.Data)
+		for i := range job.Results {
+			checkContent(t, job.Results[i].Data)
 		}
 	})
 }
@@ -52,8 +52,8 @@ func FuzzDecodeCrawl(f *testing.F) {
 			return
 		}
 		checkRead(t, job.JobID, job.Status)
-		for _, page := range job.Results {
-			checkContent(t, page.Data)
+		for i := range job.Results {
+			checkContent(t, job.Results[i].Data)
 		}
 	})
 }
@@ -83,8 +83,8 @@ func FuzzDecodeLists(f *testing.F) {
 			}
 		}
 		if _, items, err := decodeItems(b, func(d WebhookDelivery) string { return d.ID }); err == nil {
-			for _, d := range items {
-				checkRead(t, d.ID, "any")
+			for i := range items {
+				checkRead(t, items[i].ID, "any")
 			}
 		}
 	})

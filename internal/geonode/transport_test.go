@@ -85,9 +85,9 @@ func TestErrorBodyIsBounded(t *testing.T) {
 	}
 }
 
-// short sets every timeout to a moment.
+// short sets every timeout to the least in which a slow machine still gets the request out.
 func short(cfg *geonode.Config) {
-	d := 50 * time.Millisecond
+	d := time.Second
 	cfg.Timeouts = geonode.Timeouts{Submit: d, Status: d, List: d, Sync: d}
 }
 
@@ -122,7 +122,7 @@ func TestSyncWaitsAsLongAsThePageMayTake(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
 		select { // Longer than the client's own timeout, shorter than the wait it asked for.
-		case <-time.After(150 * time.Millisecond):
+		case <-time.After(1200 * time.Millisecond):
 			says(http.StatusOK, example(t, "extract_response_sync.json"))(w, r)
 		case <-r.Context().Done():
 		}
@@ -260,6 +260,50 @@ func TestCertaintyNeedsProof(t *testing.T) {
 			_, err = c.SubmitBatch(t.Context(), oneURL)
 			if got := geonode.CertaintyOf(err); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestHTTP2 repeats over HTTP/2, which the real vendor speaks, what its own transport
+// could do differently: tell of connections, lose answers, repeat requests.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]http.HandlerFunc{
+		"Aborted":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"NoAnswer": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"CutBody": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(w, `{"job_id"`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if calls.Add(1) == 1 && r.ProtoMajor != 2 {
+					t.Errorf("got %s", r.Proto)
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				hang(w, r)
+			}))
+			srv.EnableHTTP2 = true
+			srv.StartTLS()
+			defer srv.Close()
+			cfg := geonode.Config{BaseURL: srv.URL, APIKey: testKey, Now: clock, Transport: srv.Client().Transport}
+			short(&cfg)
+			c, err := geonode.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.SubmitBatch(t.Context(), oneURL)
+			if e := wantError(t, err); e.Certainty() != geonode.Unknown || !e.Retryable() {
+				t.Errorf("got %v: %s, retryable %t", err, e.Certainty(), e.Retryable())
+			}
+			if calls.Load() != 1 {
+				t.Errorf("got %d calls, want 1", calls.Load())
 			}
 		})
 	}

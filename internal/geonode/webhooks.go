@@ -29,7 +29,7 @@ type Webhook struct {
 	EventType EventType `json:"event_type"`
 	CreatedAt Timestamp `json:"created_at"`
 	UpdatedAt Timestamp `json:"updated_at"`
-	// Secret is filled by CreateWebhook alone.
+	// Secret is sent when the webhook is created, and never again.
 	Secret Secret `json:"secret"`
 }
 

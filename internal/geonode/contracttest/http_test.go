@@ -268,3 +268,34 @@ func TestBrokenAnswerStaysBroken(t *testing.T) {
 	}
 	wantBreach(t, s.got(), "")
 }
+
+// TestHijackedAnswersPass lets a simulator break the connection by itself.
+func TestHijackedAnswersPass(t *testing.T) {
+	t.Parallel()
+	s := newSpy(t)
+	srv := serve(t, contracttest.Handler(s, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		hijacker, ok := w.(http.Hijacker)
+		if !ok {
+			t.Error("the writer can't be hijacked")
+			return
+		}
+		conn, _, err := hijacker.Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.Close()
+	})))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/v1/batch", strings.NewReader(`{"urls":["https://a.example/"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "k")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := contracttest.Transport(s, srv.Client().Transport).RoundTrip(req)
+	if err == nil {
+		_ = resp.Body.Close()
+		t.Error("got an answer, want a broken connection")
+	}
+	wantBreach(t, s.got(), "")
+}
