@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Every test with the race detector, after the set-up. Arguments go to go test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+wanted=(chromium cc)
+[ -n "${DATABASE_URL:-}" ] || wanted+=(postgres)
+.ci/setup.sh "${wanted[@]}"
+
+# The timeout is for one package; as many packages as there are cores run at a time, each with a Postgres of its own.
+CGO_ENABLED=1 exec go test -race -shuffle=on -timeout 9m "$@" ./...
