@@ -24,12 +24,17 @@ type Session struct {
 // seenEvery is how often at most a session's last use is written down.
 const seenEvery = time.Minute
 
-// SaveSession inserts a session, or replaces the data of the one that has its
-// hash: who it belongs to and when it ends never change.
-func (q Queries) SaveSession(ctx context.Context, s *Session) error {
-	_, err := q.db.NewInsert().Model(s).
-		On("CONFLICT (token_hash) DO UPDATE").Set("data = EXCLUDED.data").Exec(ctx)
+// AddSession inserts a session.
+func (q Queries) AddSession(ctx context.Context, s *Session) error {
+	_, err := q.db.NewInsert().Model(s).Exec(ctx)
 	return translate(err)
+}
+
+// SetSessionData replaces what a session holds; zero rows means that it has
+// ended meanwhile, and it isn't brought back.
+func (q Queries) SetSessionData(ctx context.Context, hash, data []byte) (int64, error) {
+	return affected(q.db.NewUpdate().Model((*Session)(nil)).Set("data = ?", data).
+		Where("token_hash = ?", hash).Exec(ctx))
 }
 
 // LiveSession finds the session of a token's hash unless it's past its end or

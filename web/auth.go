@@ -1,0 +1,237 @@
+package web
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/sessions"
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+)
+
+// The names under which a request carries who is asking.
+const (
+	keyPerson  = "person"
+	keySession = "session"
+)
+
+// csrfField is the hidden field of every form, csrfHeader its other form.
+const (
+	csrfField  = "csrf_token"
+	csrfHeader = "X-CSRF-Token"
+)
+
+// guarded puts a route's guards before its handler, cheapest first.
+func (s *Server) guarded(r route) echo.HandlerFunc {
+	if sessionless(r.path) {
+		return r.handle
+	}
+	return func(c echo.Context) error {
+		limitBody(c, r.limit)
+		if err := s.identify(c); err != nil {
+			return err
+		}
+		person := personOf(c)
+		if person == nil && r.who >= analysts {
+			return s.unknown(c, r)
+		}
+		if person != nil && !r.who.allows(person.Role) {
+			return forbidden("Your account doesn't have the role that this needs. An admin can give it.")
+		}
+		if r.method == http.MethodPost && person != nil {
+			if err := checkToken(c); err != nil {
+				return err
+			}
+		}
+		return r.handle(c)
+	}
+}
+
+func limitBody(c echo.Context, limit int64) {
+	if limit == 0 {
+		limit = formLimit
+	}
+	req := c.Request()
+	req.Body = http.MaxBytesReader(c.Response(), req.Body, limit)
+}
+
+// identify finds who is asking, if anybody.
+func (s *Server) identify(c echo.Context) error {
+	session, err := s.sessions.Get(c.Request(), s.sessions.cookie)
+	if err != nil {
+		return err
+	}
+	c.Set(keySession, session)
+	who, ok := session.Values[visitKey{}].(visit)
+	if !ok {
+		return nil
+	}
+	user, err := s.store.UserByID(c.Request().Context(), who.userID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && user.DisabledAt != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("load user %d: %w", who.userID, err)
+	}
+	c.Set(keyPerson, user)
+	return nil
+}
+
+// unknown answers somebody who would have to sign in first. A batch that was
+// typed goes along, so that an expired session loses no work.
+func (s *Server) unknown(c echo.Context, r route) error {
+	if wanted(c.Request()) != wantsHTML {
+		return &problem{status: http.StatusUnauthorized, title: "Not signed in", text: "Sign in first."}
+	}
+	if r.method == http.MethodPost && r.path == batchesPath {
+		return s.carryBatch(c)
+	}
+	if r.method == http.MethodPost {
+		return &problem{
+			status: http.StatusUnauthorized, title: "Not signed in",
+			text: "Your session has ended, so nothing was changed. Sign in and try again.",
+		}
+	}
+	target := signInPath
+	if c.Request().URL.Path != "/" {
+		target += "?next=" + url.QueryEscape(c.Request().URL.RequestURI())
+	}
+	if _, err := c.Request().Cookie(s.sessions.cookie); err == nil {
+		target = withParam(target, "note", "expired")
+	}
+	return c.Redirect(http.StatusSeeOther, target)
+}
+
+func withParam(path, key, value string) string {
+	glue := "?"
+	if strings.Contains(path, "?") {
+		glue = "&"
+	}
+	return path + glue + key + "=" + url.QueryEscape(value)
+}
+
+// checkToken wants the session's own token in the form or the header.
+func checkToken(c echo.Context) error {
+	got := c.Request().Header.Get(csrfHeader)
+	if got == "" {
+		if err := parseForm(c.Request()); err != nil {
+			return err
+		}
+		got = c.Request().PostFormValue(csrfField)
+	}
+	want := csrfOf(c)
+	if want == "" || subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
+		return forbidden("The form came from an earlier session, so nothing was changed. Load its page again and repeat.")
+	}
+	return nil
+}
+
+// memoryOfForm is how much of an upload is held in memory; the rest of it goes
+// to a temporary file.
+const memoryOfForm = 8 << 20
+
+// parseForm reads either kind of form, once.
+func parseForm(r *http.Request) error {
+	err := r.ParseMultipartForm(memoryOfForm)
+	if errors.Is(err, http.ErrNotMultipart) {
+		err = r.ParseForm()
+	}
+	if err == nil {
+		return nil
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return badRequest("The form arrived damaged. Send it again.", err)
+}
+
+// field is a form's value, fit for the database.
+func field(c echo.Context, name string, limit int) string {
+	return clean(strings.TrimSpace(c.Request().PostFormValue(name)), limit)
+}
+
+func personOf(c echo.Context) *store.User {
+	user, _ := c.Get(keyPerson).(*store.User)
+	return user
+}
+
+func userName(c echo.Context) string {
+	if user := personOf(c); user != nil {
+		return user.Name
+	}
+	return ""
+}
+
+func sessionOf(c echo.Context) *sessions.Session {
+	session, _ := c.Get(keySession).(*sessions.Session)
+	return session
+}
+
+func csrfOf(c echo.Context) string {
+	if session := sessionOf(c); session != nil {
+		token, _ := session.Values[keyToken].(string)
+		return token
+	}
+	return ""
+}
+
+// enter starts a fresh session for a person, ending the one they came with:
+// whoever knew the old token learns nothing of the new one.
+func (s *Server) enter(c echo.Context, user *store.User) error {
+	session, err := s.sessions.Get(c.Request(), s.sessions.cookie)
+	if err != nil {
+		return err
+	}
+	if session.ID != "" {
+		if _, err := s.store.DeleteSession(c.Request().Context(), tokenHash(session.ID)); err != nil {
+			return fmt.Errorf("rotate session: %w", err)
+		}
+	}
+	session.ID = ""
+	session.Values = map[any]any{visitKey{}: visit{userID: user.ID}, keyToken: newToken()}
+	if err := session.Save(c.Request(), c.Response()); err != nil {
+		return err
+	}
+	c.Set(keySession, session)
+	c.Set(keyPerson, user)
+	return nil
+}
+
+// flash leaves a note for the next page.
+func (s *Server) flash(c echo.Context, level, text string) error {
+	session := sessionOf(c)
+	session.Values[keyFlash], session.Values[keyFlashLevel] = text, level
+	return session.Save(c.Request(), c.Response())
+}
+
+// hasPeople reports whether anybody has an account. Once true it stays so.
+func (s *Server) hasPeople(ctx context.Context) (bool, error) {
+	if s.peopled.Load() {
+		return true, nil
+	}
+	has, err := s.store.HasUsers(ctx)
+	if err != nil {
+		return false, err
+	}
+	if has {
+		s.peopled.Store(true)
+	}
+	return has, nil
+}
+
+// back is where to go after signing in: a page of ours, whatever was asked.
+func back(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || len(next) > 2000 || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}

@@ -1,0 +1,201 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// jobsParam is the cursor of the jobs on a batch's page, beside its items'.
+const jobsParam = "jobs"
+
+// batches is GET /batches.
+func (s *Server) batches(c echo.Context) error {
+	from, err := keyParam(c)
+	if err != nil {
+		return err
+	}
+	name := clean(c.QueryParam("name"), 200)
+	rows, err := s.store.PageBatches(c.Request().Context(), name, from, pageRows+1)
+	if err != nil {
+		return fmt.Errorf("list batches: %w", err)
+	}
+	l, err := s.layout(c, "Batches", views.SectionBatches)
+	if err != nil {
+		return err
+	}
+	rows, more := cut(rows, pageRows)
+	props := views.BatchesProps{Layout: l, Name: name, Batches: batchRows(rows)}
+	last := ""
+	if more {
+		last = keyCursor(rows[len(rows)-1].CreatedAt, rows[len(rows)-1].ID)
+	}
+	props.Pager = pager(c, cursorParam, more, last)
+	return render(c, http.StatusOK, views.Batches(props))
+}
+
+func batchRows(rows []store.BatchRow) []views.BatchRow {
+	shown := make([]views.BatchRow, len(rows))
+	for i := range rows {
+		b := &rows[i]
+		shown[i] = views.BatchRow{
+			ID: idText(b.ID), Name: b.Name, Kind: string(b.Kind), By: someone(b.By), CreatedAt: b.CreatedAt,
+			RollCall: rollCall(&b.Batch),
+		}
+	}
+	return shown
+}
+
+// batch is GET /batches/{id} and, with a tab of items chosen, /batches/{id}/items.
+func (s *Server) batch(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	row, err := s.store.PageBatch(ctx, id)
+	if err != nil {
+		return err
+	}
+	props := views.BatchProps{
+		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
+		RollCall: rollCall(&row.Batch),
+	}
+	if props.Options, err = batchOptions(&row.Batch); err != nil {
+		return err
+	}
+	if err := s.batchJobs(c, id, &props); err != nil {
+		return fmt.Errorf("jobs of batch %d: %w", id, err)
+	}
+	if props.Items, err = s.batchItems(c, &row.Batch); err != nil {
+		return fmt.Errorf("items of batch %d: %w", id, err)
+	}
+	// A stream shows the newest jobs; a page with older ones stands still.
+	props.Live = row.EndedAt == nil && c.QueryParam(jobsParam) == ""
+	if props.Layout, err = s.layout(c, row.Name, views.SectionBatches); err != nil {
+		return err
+	}
+	return render(c, http.StatusOK, views.Batch(props))
+}
+
+func (s *Server) batchJobs(c echo.Context, id int64, props *views.BatchProps) error {
+	before, err := placeParam(c, jobsParam, 0)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	jobs, err := s.store.PageJobs(ctx, id, before, jobRows+1)
+	if err != nil {
+		return err
+	}
+	total, err := s.store.CountJobs(ctx, id)
+	if err != nil {
+		return err
+	}
+	jobs, more := cut(jobs, jobRows)
+	props.Jobs, props.JobsTotal = jobRowsOf(jobs), capped(total)
+	last := ""
+	if more {
+		last = placeCursor(jobs[len(jobs)-1].ID)
+	}
+	props.JobsPager = pager(c, jobsParam, more, last)
+	return nil
+}
+
+func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsProps, error) {
+	props := views.BatchItemsProps{Tabs: itemTabs(b, c.QueryParam("state"))}
+	after, err := positionParam(c, -1)
+	if err != nil {
+		return props, err
+	}
+	ctx := c.Request().Context()
+	if props.Tabs.State == views.StateRejected {
+		lines, err := s.store.PageRejected(ctx, b.ID, after, pageRows+1)
+		lines, more := cut(lines, pageRows)
+		last := ""
+		for _, line := range lines {
+			props.Rejected = append(props.Rejected, views.RejectedLine{
+				Number: line.Line, Text: line.Text, State: line.Kind, Reason: line.Reason,
+			})
+			last = placeCursor(int64(line.Line))
+		}
+		props.Pager = pager(c, cursorParam, more, last)
+		return props, err
+	}
+	items, err := s.store.PageItems(ctx, b.ID, store.ItemState(props.Tabs.State), after, pageRows+1)
+	items, more := cut(items, pageRows)
+	last := ""
+	for i := range items {
+		props.Items = append(props.Items, itemRow(&items[i]))
+		last = placeCursor(int64(items[i].Position))
+	}
+	props.Pager = pager(c, cursorParam, more, last)
+	return props, err
+}
+
+// itemTabs counts from the batch's own counters; a state that isn't one shows
+// all items.
+func itemTabs(b *store.Batch, state string) views.ItemTabs {
+	switch state {
+	case views.StateRejected, string(store.ItemOutstanding), string(store.ItemStored), string(store.ItemFailed),
+		string(store.ItemCancelled):
+	default:
+		state = views.StateAll
+	}
+	return views.ItemTabs{
+		BatchID: idText(b.ID), State: state, All: views.Known(b.Accepted), Outstanding: views.Known(b.Outstanding),
+		Stored: views.Known(b.Stored()), Failed: views.Known(b.Failed), Cancelled: views.Known(b.Cancelled),
+		Rejected: views.Known(b.Invalid + b.Duplicate),
+	}
+}
+
+func batchOptions(b *store.Batch) (views.BatchOptions, error) {
+	var o Options
+	if err := json.Unmarshal(b.Options, &o); err != nil {
+		return views.BatchOptions{}, fmt.Errorf("options of batch %d: %w", b.ID, err)
+	}
+	shown := views.BatchOptions{
+		Formats: o.Formats, RenderJS: o.RenderJS, ProxyCountry: o.ProxyCountry, ProxyType: o.ProxyType,
+		WaitUntil: o.WaitUntil, WaitFor: o.WaitFor, ExtractLinks: o.ExtractLinks,
+	}
+	if o.WaitTimeoutMS > 0 {
+		shown.WaitTimeout = (time.Duration(o.WaitTimeoutMS) * time.Millisecond).String()
+	}
+	if len(b.HeadersSealed) > 0 {
+		shown.HeaderNames = []string{"Custom headers"}
+	}
+	return shown, nil
+}
+
+// batchLive is GET /batches/{id}/live.
+func (s *Server) batchLive(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	if _, err := s.store.Batch(c.Request().Context(), id); err != nil {
+		return err
+	}
+	return s.live.serve(c, id)
+}
+
+// batchMoved renders what moved in a batch, the same for everybody who looks.
+func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps, error) {
+	b, err := s.store.Batch(ctx, id)
+	if err != nil {
+		return views.BatchLiveProps{}, err
+	}
+	jobs, err := s.store.PageJobs(ctx, id, 0, jobRows)
+	if err != nil {
+		return views.BatchLiveProps{}, err
+	}
+	total, err := s.store.CountJobs(ctx, id)
+	return views.BatchLiveProps{RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total)}, err
+}

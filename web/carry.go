@@ -1,0 +1,92 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/views"
+)
+
+// carryPrefix marks the fields of a batch that travel through the sign-in.
+const carryPrefix = "batch_"
+
+// carryFields are the single fields that travel; formats travel beside them.
+func carryFields() []string {
+	return []string{
+		"name", "urls", "kind", "render_js", "proxy_country", "proxy_type", "wait_until", "wait_for", "wait_timeout",
+		"headers", "extract_links", "skip_bad",
+	}
+}
+
+// carryBatch answers a batch whose session has ended with the sign-in form,
+// which carries along what was typed. Nothing is written.
+func (s *Server) carryBatch(c echo.Context) error {
+	if err := parseForm(c.Request()); err != nil {
+		return err
+	}
+	defer dropUpload(c.Request())
+	typed, err := typedBatch(c)
+	if err != nil {
+		return err
+	}
+	r := c.Request()
+	r.PostForm.Set("urls", clean(typed.URLs, carriedText+1))
+	props := views.SignInProps{
+		Layout: s.bareLayout(c, "Sign in"), Next: newBatchPath,
+		Note: "Your session has ended. Sign in, and the batch you typed is there again.",
+	}
+	if len(typed.URLs) > carriedText {
+		return &problem{
+			status: http.StatusUnauthorized, title: "Not signed in",
+			text: "Your session has ended, and this batch is too large to be carried through the sign-in. " +
+				"Go back, where the browser still has it, sign in in another tab, and submit it again.",
+		}
+	}
+	var pairs []views.Pair
+	for _, name := range carryFields() {
+		if value := r.PostForm.Get(name); value != "" {
+			pairs = append(pairs, views.Pair{Name: carryPrefix + name, Value: value})
+		}
+	}
+	for _, format := range r.PostForm["format"] {
+		pairs = append(pairs, views.Pair{Name: carryPrefix + "format", Value: clean(format, 20)})
+	}
+	props = withCarry(props, pairs)
+	return render(c, http.StatusUnauthorized, views.SignIn(props))
+}
+
+// carried is what a sign-in form brought along.
+func carried(c echo.Context) []views.Pair {
+	var pairs []views.Pair
+	for name, values := range c.Request().PostForm {
+		if !strings.HasPrefix(name, carryPrefix) {
+			continue
+		}
+		for _, value := range values {
+			pairs = append(pairs, views.Pair{Name: name, Value: value})
+		}
+	}
+	return pairs
+}
+
+// carriedBatch shows the form of a new batch as it was typed before the
+// sign-in. It isn't submitted: that is for the person to do.
+func (s *Server) carriedBatch(c echo.Context) error {
+	form := url.Values{}
+	for name, values := range c.Request().PostForm {
+		if plain, ok := strings.CutPrefix(name, carryPrefix); ok {
+			form[plain] = values
+		}
+	}
+	c.Request().PostForm = form
+	props, err := typedBatch(c)
+	if err != nil {
+		return err
+	}
+	return s.showNewBatch(c, http.StatusOK, props)
+}
+
+func withCarry(props views.SignInProps, _ []views.Pair) views.SignInProps { return props }

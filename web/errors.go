@@ -1,0 +1,162 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+)
+
+// problem is an answer other than the page asked for. Title and text are
+// written for the reader; the cause is for the log.
+type problem struct {
+	status     int
+	title      string
+	text       string
+	retryAfter time.Duration
+	cause      error
+}
+
+// Error implements error.
+func (p *problem) Error() string {
+	text := strconv.Itoa(p.status) + " " + p.title
+	if p.cause != nil {
+		text += ": " + p.cause.Error()
+	}
+	return text
+}
+
+// Unwrap gives the cause, which may be nil.
+func (p *problem) Unwrap() error { return p.cause }
+
+func notFound() error {
+	return &problem{
+		status: http.StatusNotFound, title: "Not found",
+		text: "Nothing is kept at this address. It may have been mistyped, or what was here is gone.",
+	}
+}
+
+func forbidden(text string) error {
+	return &problem{status: http.StatusForbidden, title: "Not allowed", text: text}
+}
+
+func badRequest(text string, cause error) error {
+	return &problem{status: http.StatusBadRequest, title: "That can't be read", text: text, cause: cause}
+}
+
+// asProblem is the one place where an error becomes a status and a text. What
+// it doesn't know is internal: nothing of it is shown but a random id.
+func asProblem(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var tooLarge *http.MaxBytesError
+	var framework *echo.HTTPError
+	switch {
+	case errors.As(err, &tooLarge):
+		return &problem{
+			status: http.StatusRequestEntityTooLarge, title: "Too large",
+			text: "More was sent than is taken at once (" + strconv.FormatInt(tooLarge.Limit>>10, 10) + " KiB).", cause: err,
+		}
+	case errors.Is(err, store.ErrNotFound):
+		return asProblem(notFound())
+	case errors.As(err, &framework):
+		return fromEcho(framework)
+	}
+	return &problem{
+		status: http.StatusInternalServerError, title: "Something went wrong",
+		text: "This is our fault, and it has been written to the log.", cause: err,
+	}
+}
+
+func fromEcho(err *echo.HTTPError) *problem {
+	switch {
+	case err.Code == http.StatusNotFound:
+		return asProblem(notFound())
+	case err.Code == http.StatusMethodNotAllowed:
+		return &problem{
+			status: err.Code, title: "Not that way",
+			text: "This address doesn't take that method; the Allow header lists what it takes.",
+		}
+	case err.Code >= http.StatusInternalServerError:
+		return &problem{
+			status: err.Code, title: "Something went wrong",
+			text: "This is our fault, and it has been written to the log.", cause: err,
+		}
+	}
+	return &problem{status: err.Code, title: http.StatusText(err.Code), text: "The request can't be served as it is.", cause: err}
+}
+
+// answerError writes the answer to an error that a handler returned.
+func (s *Server) answerError(err error, c echo.Context) {
+	ctx := c.Request().Context()
+	if c.Response().Committed {
+		// The headers are out; all that is left is to tell the log.
+		s.log.WarnContext(ctx, "answer broken off", slog.String("route", c.Path()), slog.Any("error", err))
+		return
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		// The reader went away; there is nobody to answer.
+		c.Response().Status = statusClientGone
+		return
+	}
+	p := asProblem(err)
+	id := ""
+	if p.status >= http.StatusInternalServerError {
+		id = errorID()
+		s.log.ErrorContext(ctx, "request failed", slog.String("error_id", id), slog.String("method", c.Request().Method),
+			slog.String("route", c.Path()), slog.Int("status", p.status), slog.Any("error", err))
+	}
+	if err := s.writeProblem(c, p, id); err != nil {
+		s.log.WarnContext(ctx, "error page not written", slog.String("route", c.Path()), slog.Any("error", err))
+	}
+}
+
+// statusClientGone is what the access log shows for an answer nobody took.
+const statusClientGone = 499
+
+func (s *Server) writeProblem(c echo.Context, p *problem, id string) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Del(echo.HeaderContentDisposition)
+	if p.retryAfter > 0 {
+		header.Set(echo.HeaderRetryAfter, retrySeconds(p.retryAfter))
+	}
+	switch wanted(c.Request()) {
+	case wantsHTML:
+		return s.errorPage(c, p, id)
+	case wantsJSON:
+		body := map[string]string{"error": p.title, "message": p.text}
+		if id != "" {
+			body["error_id"] = id
+		}
+		return c.JSON(p.status, body)
+	default:
+		text := p.title + ". " + p.text
+		if id != "" {
+			text += " Error id: " + id + "."
+		}
+		return c.String(p.status, text+"\n")
+	}
+}
+
+// retrySeconds rounds up, so that whoever waits as told is let through.
+func retrySeconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// errorID ties what a reader sees to a line of the log.
+func errorID() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,219 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+func jobRowsOf(jobs []store.JobRow) []views.JobRow {
+	rows := make([]views.JobRow, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
+		rows[i] = views.JobRow{
+			ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
+			Net: string(orZero(j.SettleNet)), RollCall: answers(&j.Answers), CreatedAt: j.CreatedAt,
+			SettledAt: orZero(j.EndedAt), Flags: jobFlags(&j.Job), Error: jobError(&j.Job),
+			NextPollAt: orZero(j.NextPollAt), Resubmitted: resubmitted(j.Origin),
+		}
+	}
+	return rows
+}
+
+func jobFlags(j *store.Job) []string {
+	var flags []string
+	if j.Overdue && j.State == store.JobAccepted {
+		flags = append(flags, "overdue")
+	}
+	if j.Superseded {
+		flags = append(flags, "superseded")
+	}
+	if j.Misnumbered {
+		flags = append(flags, "MISNUMBERED")
+	}
+	if j.Adopted {
+		flags = append(flags, "adopted")
+	}
+	return flags
+}
+
+func jobError(j *store.Job) string {
+	switch {
+	case j.ErrorCode == "":
+		return j.ErrorMessage
+	case j.ErrorMessage == "":
+		return j.ErrorCode
+	}
+	return j.ErrorCode + ": " + j.ErrorMessage
+}
+
+func resubmitted(o store.Origin) bool { return o == store.OriginRetry || o == store.OriginResubmit }
+
+// job is GET /jobs/{id}.
+func (s *Server) job(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	after, err := positionParam(c, -1)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	story, err := s.store.PageJob(ctx, id)
+	if err != nil {
+		return err
+	}
+	props := jobProps(story)
+	items, err := s.store.PageJobItems(ctx, id, after, pageRows+1)
+	if err != nil {
+		return fmt.Errorf("items of job %d: %w", id, err)
+	}
+	items, more := cut(items, pageRows)
+	last := ""
+	for i := range items {
+		props.Items = append(props.Items, itemRow(&items[i].ItemRow))
+		last = placeCursor(int64(items[i].InputIndex))
+	}
+	props.ItemsPager = pager(c, cursorParam, more, last)
+	if props.Layout, err = s.layout(c, "Job "+props.ID, views.SectionBatches); err != nil {
+		return err
+	}
+	return render(c, http.StatusOK, views.Job(props))
+}
+
+func jobProps(story *store.JobStory) views.JobProps {
+	j := &story.Job
+	p := views.JobProps{
+		ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
+		Net: string(orZero(j.SettleNet)), BatchID: idText(j.BatchID), BatchName: story.BatchName,
+		Attempt: j.Depth + 1, ParentID: idOrNone(j.ParentJobID), Flags: jobFlags(j), Error: jobError(j),
+		RollCall: answers(&story.Answers), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
+		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, Timeline: timeline(story),
+	}
+	for _, child := range story.Children {
+		p.ChildIDs = append(p.ChildIDs, idText(child))
+	}
+	return p
+}
+
+// vendorReport reads what the vendor last said, for display beside the sum and
+// never in it.
+func vendorReport(j *store.Job) views.VendorReport {
+	report := views.VendorReport{Status: j.VendorStatus}
+	if j.Charged > 0 || j.State == store.JobSettled {
+		report.Charged = views.Known(j.Charged)
+	}
+	var said map[string]json.RawMessage
+	if err := json.Unmarshal(j.VendorReports, &said); err != nil {
+		return report // It never said anything, or nothing we can count.
+	}
+	for _, each := range []struct {
+		to    *views.Count
+		names []string
+	}{
+		{&report.Total, []string{"total_urls", "total_pages", "total"}},
+		{&report.Completed, []string{"completed_urls", "completed_pages", "completed"}},
+		{&report.Failed, []string{"failed_urls", "failed_pages", "failed"}},
+		{&report.Cancelled, []string{"cancelled_urls", "cancelled_pages", "cancelled"}},
+		{&report.Pending, []string{"pending_urls", "pending"}},
+	} {
+		*each.to = firstNumber(said, each.names)
+	}
+	return report
+}
+
+func firstNumber(said map[string]json.RawMessage, names []string) views.Count {
+	for _, name := range names {
+		var n int64
+		raw := bytes.TrimSpace(said[name])
+		if len(raw) > 0 && !bytes.Equal(raw, []byte("null")) && json.Unmarshal(raw, &n) == nil {
+			return views.Known(n)
+		}
+	}
+	return views.Count{}
+}
+
+// timeline merges what we did with what was delivered, oldest first.
+func timeline(story *store.JobStory) []views.TimelineEvent {
+	events := make([]views.TimelineEvent, 0, len(story.Events)+len(story.Deliveries))
+	for i := range story.Events {
+		e := &story.Events[i]
+		events = append(events, views.TimelineEvent{
+			At: e.At, Kind: e.Kind, Net: string(e.Net), Title: eventTitle(e.Kind), Detail: e.Detail,
+		})
+	}
+	for i := range story.Deliveries {
+		d := &story.Deliveries[i]
+		events = append(events, views.TimelineEvent{
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: "Delivery " + string(d.Verdict),
+			Detail: fmt.Sprintf("%s, answered %d", d.EventType, d.Status), Path: "/deliveries/" + idText(d.ID),
+		})
+	}
+	slices.SortStableFunc(events, func(a, b views.TimelineEvent) int {
+		return cmp.Compare(a.At.UnixNano(), b.At.UnixNano())
+	})
+	return events
+}
+
+// eventTitle is a kind of event in a few words.
+func eventTitle(kind string) string {
+	switch kind {
+	case "intended":
+		return "Written down"
+	case "called":
+		return "Vendor called"
+	case "accepted":
+		return "Accepted by the vendor"
+	case "uncertain":
+		return "The vendor's answer was lost"
+	case "adopted":
+		return "Found at the vendor"
+	case "refused":
+		return "Refused by the vendor"
+	case "split":
+		return "Split into smaller jobs"
+	case "withdrawn":
+		return "Withdrawn"
+	case "wake":
+		return "Woken"
+	case "asked":
+		return "Vendor asked"
+	case "stored":
+		return "Results stored"
+	case "resubmitted":
+		return "Failures submitted again"
+	case "settled":
+		return "Settled"
+	case "given_up":
+		return "Given up"
+	}
+	return kind
+}
+
+// settleJob is POST /jobs/{id}/settle.
+func (s *Server) settleJob(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if _, err := s.store.Job(ctx, id); err != nil {
+		return err
+	}
+	if err := s.pipeline.SettleNow(ctx, id); err != nil {
+		return fmt.Errorf("settle job %d: %w", id, err)
+	}
+	if err := s.flash(c, "success", "The vendor is being asked about this job."); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/jobs/"+idText(id))
+}

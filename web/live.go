@@ -1,0 +1,314 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// Bounds of live pages.
+const (
+	// maxStreams is how many streams one process keeps.
+	maxStreams = 1000
+	// gapBatch and gapOverview lie between two messages of a topic at least;
+	// after a slow rendering the gap grows, so that watching never takes more
+	// than a fifth of the time.
+	gapBatch    = 250 * time.Millisecond
+	gapOverview = time.Second
+	gapFactor   = 4
+	// overviewEvery refreshes the overview, as gates and webhooks move without
+	// a batch's doing.
+	overviewEvery = 10 * time.Second
+	// heartbeat is how often a stream shows that it lives and looks whether its
+	// session still does.
+	heartbeat = 15 * time.Second
+	// slowClient is how long a reader may take for one message.
+	slowClient = 10 * time.Second
+	// renderLimit bounds the making of one message.
+	renderLimit = 10 * time.Second
+)
+
+// overviewTopic is the topic of the overview; batches have their ids.
+const overviewTopic int64 = 0
+
+// hub fans out what one listener hears to the streams of this process. Each
+// message is the whole present state, so a reader who is too slow for one just
+// gets the next.
+type hub struct {
+	server *Server
+	quit   chan struct{}
+	once   sync.Once
+	pumps  sync.WaitGroup
+
+	mu      sync.Mutex
+	topics  map[int64]*topic
+	streams int
+}
+
+// topic is one page's worth of news, made once for all who look at it.
+type topic struct {
+	id      int64
+	dirty   chan struct{} // Holds one: something changed since the last message.
+	stop    chan struct{}
+	readers map[chan []byte]struct{}
+}
+
+func newHub(s *Server) *hub {
+	return &hub{server: s, quit: make(chan struct{}), topics: make(map[int64]*topic)}
+}
+
+// listen hears of changes until ctx ends, and waits for what it started.
+func (h *hub) listen(ctx context.Context) {
+	log := h.server.log
+	h.server.store.Listen(ctx, store.ChannelBatch, h.hear, func(err error) {
+		log.WarnContext(ctx, "live pages lost their listener", slog.Any("error", err))
+	})
+	h.close()
+	h.pumps.Wait()
+}
+
+// close ends every stream.
+func (h *hub) close() { h.once.Do(func() { close(h.quit) }) }
+
+// hear marks what a notification is about; an empty one means that some were
+// missed, so everything is.
+func (h *hub) hear(payload string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if payload == "" {
+		for _, t := range h.topics {
+			t.mark()
+		}
+		return
+	}
+	id, err := strconv.ParseInt(payload, 10, 64)
+	if err != nil {
+		return
+	}
+	for _, each := range []int64{id, overviewTopic} {
+		if t := h.topics[each]; t != nil {
+			t.mark()
+		}
+	}
+}
+
+func (t *topic) mark() {
+	select {
+	case t.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// errTooManyStreams reports that the process keeps no more streams.
+var errTooManyStreams = errors.New("too many live pages")
+
+// join adds a reader to a topic, starting its pump with the first.
+func (h *hub) join(id int64) (chan []byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.quit:
+		return nil, errTooManyStreams
+	default:
+	}
+	if h.streams >= maxStreams {
+		return nil, errTooManyStreams
+	}
+	h.streams++
+	t := h.topics[id]
+	if t == nil {
+		t = &topic{
+			id: id, dirty: make(chan struct{}, 1), stop: make(chan struct{}), readers: make(map[chan []byte]struct{}),
+		}
+		h.topics[id] = t
+		h.pumps.Go(func() { h.pump(t) })
+	}
+	news := make(chan []byte, 1)
+	t.readers[news] = struct{}{}
+	t.mark()
+	return news, nil
+}
+
+func (h *hub) leave(id int64, news chan []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams--
+	t := h.topics[id]
+	delete(t.readers, news)
+	if len(t.readers) == 0 {
+		delete(h.topics, id)
+		close(t.stop)
+	}
+}
+
+// pump makes a topic's messages while anybody looks.
+func (h *hub) pump(t *topic) {
+	every := time.Duration(1<<63 - 1)
+	gap := gapBatch
+	if t.id == overviewTopic {
+		every, gap = overviewEvery, gapOverview
+	}
+	refresh := time.NewTicker(every)
+	defer refresh.Stop()
+	for {
+		select {
+		case <-h.quit:
+			return
+		case <-t.stop:
+			return
+		case <-t.dirty:
+		case <-refresh.C:
+		}
+		took := h.publish(t)
+		select {
+		case <-h.quit:
+			return
+		case <-t.stop:
+			return
+		case <-time.After(max(gap, gapFactor*took)):
+		}
+	}
+}
+
+// publish makes one message and leaves it with every reader; it returns how
+// long the making took.
+func (h *hub) publish(t *topic) time.Duration {
+	ctx, cancel := context.WithTimeout(context.Background(), renderLimit)
+	defer cancel()
+	began := h.server.now()
+	message, err := h.server.news(ctx, t.id)
+	took := h.server.now().Sub(began)
+	if err != nil {
+		h.server.log.WarnContext(ctx, "live page not refreshed", slog.Int64("topic", t.id), slog.Any("error", err))
+		return took
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for news := range t.readers {
+		select {
+		case <-news: // The reader was slow: the older message is stale.
+		default:
+		}
+		news <- message
+	}
+	return took
+}
+
+// news is a topic's present state as a server-sent event.
+func (s *Server) news(ctx context.Context, id int64) ([]byte, error) {
+	if id == overviewTopic {
+		props, err := s.overviewProps(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return event(ctx, views.OverviewLive(props))
+	}
+	props, err := s.batchMoved(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return event(ctx, views.BatchLive(props))
+}
+
+func event(ctx context.Context, fragment templ.Component) ([]byte, error) {
+	buffer := takeBuffer()
+	defer giveBuffer(buffer)
+	if err := fragment.Render(ctx, buffer); err != nil {
+		return nil, fmt.Errorf("render event: %w", err)
+	}
+	var message bytes.Buffer
+	for line := range bytes.Lines(buffer.Bytes()) {
+		message.WriteString("data: ")
+		message.Write(bytes.TrimRight(line, "\r\n"))
+		message.WriteByte('\n')
+	}
+	message.WriteByte('\n')
+	return message.Bytes(), nil
+}
+
+// overviewLive is GET /live.
+func (s *Server) overviewLive(c echo.Context) error { return s.live.serve(c, overviewTopic) }
+
+// serve is one stream, until the reader goes, their session ends, or the
+// server shuts down.
+func (h *hub) serve(c echo.Context, id int64) error {
+	news, err := h.join(id)
+	if err != nil {
+		return &problem{
+			status: http.StatusServiceUnavailable, title: "Too many live pages",
+			text: "This page won't move by itself for now. Load it again to see what is new.",
+			// Long enough for somebody else to leave.
+			retryAfter: time.Minute, cause: err,
+		}
+	}
+	defer h.leave(id, news)
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/event-stream")
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set("X-Accel-Buffering", "no")
+	c.Response().WriteHeader(http.StatusOK)
+	beat := time.NewTicker(h.server.cfg.beat)
+	defer beat.Stop()
+	for {
+		var message []byte
+		select {
+		case <-c.Request().Context().Done():
+			return nil
+		case <-h.quit:
+			return nil
+		case message = <-news:
+		case <-beat.C:
+			if !h.server.mayStay(c) {
+				return nil
+			}
+			message = []byte("event: ping\ndata: 1\n\n")
+		}
+		if err := h.send(c, message); err != nil {
+			return nil //nolint:nilerr // The reader is gone or too slow; the stream ends either way.
+		}
+	}
+}
+
+func (h *hub) send(c echo.Context, message []byte) error {
+	control := http.NewResponseController(c.Response())
+	if err := control.SetWriteDeadline(h.server.now().Add(slowClient)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := c.Response().Write(message); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
+// mayStay reports whether the stream's session still stands. While the
+// database can't say, the stream goes on: it shows nothing new then.
+func (s *Server) mayStay(c echo.Context) bool {
+	who, ok := sessionOf(c).Values[visitKey{}].(visit)
+	if !ok {
+		return false
+	}
+	alive, err := s.sessions.alive(c.Request(), who.hash)
+	if err != nil {
+		return true
+	}
+	if !alive {
+		return false
+	}
+	user, err := s.store.UserByID(c.Request().Context(), who.userID)
+	if err != nil {
+		return !errors.Is(err, store.ErrNotFound)
+	}
+	return user.DisabledAt == nil
+}

@@ -1,0 +1,284 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"rollcall/store"
+	"rollcall/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// password is everybody's.
+const password = "correct horse battery"
+
+// hashed is made once: hashing is slow on purpose.
+var hashed = sync.OnceValue(func() string { return HashPassword(password) })
+
+// clock runs with real time, and can be moved ahead.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// bench is a web server on a database of its own.
+type bench struct {
+	store    *store.Store
+	server   *Server
+	pipeline *fakePipeline
+	clock    *clock
+	url      string
+	log      *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func setup(t *testing.T) *bench { t.Helper(); return setupWith(t, Config{Sandbox: true}) }
+
+func setupWith(t *testing.T, cfg Config) *bench {
+	t.Helper()
+	b := &bench{store: storetest.New(t), pipeline: newFakePipeline(), clock: &clock{}, log: &lockedBuffer{}}
+	logger := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	b.server, err = New(cfg, b.store, b.pipeline, logger, b.clock.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(b.server.Handler())
+	b.url = front.URL
+	t.Cleanup(func() {
+		b.server.Close()
+		front.Close()
+		for line := range strings.Lines(b.log.String()) {
+			if t.Failed() && !strings.Contains(line, "level=INFO") && !strings.Contains(line, "level=DEBUG") {
+				t.Log(line)
+			}
+		}
+	})
+	return b
+}
+
+// addUser makes an account.
+func (b *bench) addUser(t *testing.T, name string, role store.Role) *store.User {
+	t.Helper()
+	now := b.clock.now()
+	u := &store.User{Name: name, Role: role, PasswordHash: hashed(), CreatedAt: now, PasswordChangedAt: now}
+	if err := b.store.AddUser(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// visitor is a browser.
+type visitor struct {
+	t      *testing.T
+	bench  *bench
+	client *http.Client
+}
+
+// visit opens a browser in which nobody is signed in.
+func (b *bench) visit(t *testing.T) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &visitor{t: t, bench: b, client: &http.Client{
+		Jar: jar, Transport: transport, Timeout: 20 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// as opens a browser in which a new person of that role is signed in.
+func (b *bench) as(t *testing.T, role store.Role) *visitor {
+	t.Helper()
+	name := string(role) + "-" + newToken()[:6]
+	b.addUser(t, name, role)
+	v := b.visit(t)
+	got := v.post("/sign-in", url.Values{"name": {name}, "password": {password}})
+	if got.status != http.StatusSeeOther {
+		t.Fatalf("sign-in: got %d, want 303: %s", got.status, got.text("main"))
+	}
+	return v
+}
+
+// page is an answer.
+type page struct {
+	status int
+	header http.Header
+	body   string
+	doc    *goquery.Document
+}
+
+func (p page) text(selector string) string {
+	return strings.Join(strings.Fields(p.doc.Find(selector).Text()), " ")
+}
+
+func (v *visitor) do(r *http.Request) page {
+	v.t.Helper()
+	resp, err := v.client.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	doc, err := goquery.NewDocumentFromReader(strings.NewReader(string(body)))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return page{status: resp.StatusCode, header: resp.Header, body: string(body), doc: doc}
+}
+
+func (v *visitor) request(method, path string, body io.Reader) *http.Request {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.bench.url+path, body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html,application/xhtml+xml")
+	return r
+}
+
+func (v *visitor) get(path string) page {
+	v.t.Helper()
+	return v.do(v.request(http.MethodGet, path, nil))
+}
+
+// post sends a form as it is.
+func (v *visitor) post(path string, form url.Values) page {
+	v.t.Helper()
+	r := v.request(http.MethodPost, path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return v.do(r)
+}
+
+// token is the session's token, as its pages have it.
+func (v *visitor) token() string {
+	v.t.Helper()
+	token, ok := v.get("/account").doc.Find("input[name=csrf_token]").Attr("value")
+	if !ok || token == "" {
+		v.t.Fatal("no csrf_token on the page")
+	}
+	return token
+}
+
+// submit sends a form with the session's token.
+func (v *visitor) submit(path string, form url.Values) page {
+	v.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	form.Set(csrfField, v.token())
+	return v.post(path, form)
+}
+
+// fakePipeline notes what it is asked and answers what a test wants; the real
+// one has its own tests, and needs a vendor.
+type fakePipeline struct {
+	mu         sync.Mutex
+	submitted  []Submission
+	received   []Incoming
+	refused    []int
+	settled    []int64
+	runs       int
+	resumes    int
+	sick       error
+	submit     func(Submission) (Submitted, error)
+	answer     func(Incoming) Answer
+	receiveCtx func(context.Context)
+}
+
+func newFakePipeline() *fakePipeline {
+	return &fakePipeline{
+		submit: func(Submission) (Submitted, error) { return Submitted{BatchID: 1}, nil },
+		answer: func(Incoming) Answer {
+			return Answer{Status: http.StatusOK, Verdict: store.VerdictAccepted, Message: "accepted"}
+		},
+	}
+}
+
+func (f *fakePipeline) Submit(_ context.Context, s Submission) (Submitted, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.submitted = append(f.submitted, s)
+	return f.submit(s)
+}
+
+func (f *fakePipeline) Receive(ctx context.Context, in Incoming) Answer {
+	if f.receiveCtx != nil {
+		f.receiveCtx(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.received = append(f.received, in)
+	return f.answer(in)
+}
+
+func (f *fakePipeline) RefuseUnread(_ context.Context, _ string, _ http.Header, _ string, status int, _ string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = append(f.refused, status)
+}
+
+func (f *fakePipeline) SettleNow(_ context.Context, id int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settled = append(f.settled, id)
+	return nil
+}
+
+func (f *fakePipeline) ReconcileNow(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.runs++
+	return nil
+}
+
+func (f *fakePipeline) ResumeDispatch(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resumes++
+	return nil
+}
+
+func (f *fakePipeline) WorkersHealthy() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sick
+}
+
+var errSick = errors.New("workers stuck on purpose")

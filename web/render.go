@@ -1,0 +1,188 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// shape is one of the three shapes an answer may have.
+type shape int
+
+const (
+	wantsText shape = iota
+	wantsHTML
+	wantsJSON
+)
+
+// wanted reads the Accept header, coarsely: browsers name text/html first.
+func wanted(r *http.Request) shape {
+	accept := r.Header.Get("Accept")
+	html, json := strings.Index(accept, "text/html"), strings.Index(accept, "application/json")
+	switch {
+	case html >= 0 && (json < 0 || html < json):
+		return wantsHTML
+	case json >= 0:
+		return wantsJSON
+	case r.Header.Get("HX-Request") != "":
+		return wantsHTML
+	}
+	return wantsText
+}
+
+// buffers hold rendered pages until they are known to be whole.
+//
+//nolint:gochecknoglobals // A pool has no state to share.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// keptBuffer is the largest buffer that goes back to the pool.
+const keptBuffer = 1 << 20
+
+// render writes a page only once it is whole: a page that can't be rendered
+// becomes an error page instead of half a page.
+func render(c echo.Context, status int, page templ.Component) error {
+	buffer := takeBuffer()
+	defer giveBuffer(buffer)
+	if err := page.Render(c.Request().Context(), buffer); err != nil {
+		return fmt.Errorf("render %s: %w", c.Path(), err)
+	}
+	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, buffer.Bytes())
+}
+
+func takeBuffer() *bytes.Buffer {
+	buffer, ok := buffers.Get().(*bytes.Buffer)
+	if !ok {
+		return new(bytes.Buffer)
+	}
+	buffer.Reset()
+	return buffer
+}
+
+func giveBuffer(buffer *bytes.Buffer) {
+	if buffer.Cap() <= keptBuffer {
+		buffers.Put(buffer)
+	}
+}
+
+// layout is what surrounds a page, with what the whole installation needs to
+// be told. The flash of the last form is used up by it.
+func (s *Server) layout(c echo.Context, title, section string) (views.Layout, error) {
+	l := s.bareLayout(c, title)
+	l.Section = section
+	if l.User == nil {
+		return l, nil
+	}
+	ctx := c.Request().Context()
+	failures, err := s.store.CountFailures(ctx, "")
+	if err != nil {
+		return l, fmt.Errorf("count failures: %w", err)
+	}
+	l.Failures = capped(failures)
+	if l.Alerts, err = s.alerts(ctx); err != nil {
+		return l, err
+	}
+	return l, s.takeFlash(c, &l)
+}
+
+// bareLayout asks the database nothing, so an error page always has one.
+func (s *Server) bareLayout(c echo.Context, title string) views.Layout {
+	l := views.Layout{Title: title, CSRF: csrfOf(c), Sandbox: s.cfg.Sandbox}
+	if user := personOf(c); user != nil {
+		l.User = &views.User{Name: user.Name, Role: string(user.Role)}
+		l.Theme, l.Zone = user.Theme, user.TimeZone
+	}
+	return l
+}
+
+func (s *Server) takeFlash(c echo.Context, l *views.Layout) error {
+	session := sessionOf(c)
+	text, ok := session.Values[keyFlash].(string)
+	if !ok {
+		return nil
+	}
+	level, _ := session.Values[keyFlashLevel].(string)
+	l.Flash = &views.Flash{Level: level, Text: text}
+	delete(session.Values, keyFlash)
+	delete(session.Values, keyFlashLevel)
+	return session.Save(c.Request(), c.Response())
+}
+
+// alerts are the troubles that everybody should see until they are over.
+func (s *Server) alerts(ctx context.Context) ([]views.Alert, error) {
+	gates, err := s.store.Gates(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read gates: %w", err)
+	}
+	var alerts []views.Alert
+	for _, gate := range gates {
+		if gate.PausedAt != nil {
+			alerts = append(alerts, pauseAlert(gate))
+		}
+	}
+	hooks, err := s.store.PageTroubledWebhooks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read webhooks: %w", err)
+	}
+	for i := range hooks {
+		alerts = append(alerts, webhookAlert(&hooks[i]))
+	}
+	return alerts, nil
+}
+
+func pauseAlert(gate *store.Gate) views.Alert {
+	text := "Nothing is sent to the vendor until it accepts the account again or an operator resumes. " + gate.PausedReason
+	title := "Dispatch is paused"
+	if gate.PausedStatus != nil {
+		switch *gate.PausedStatus {
+		case http.StatusUnauthorized:
+			title = "Dispatch is paused: the vendor refuses the API key"
+		case http.StatusPaymentRequired:
+			title = "Dispatch is paused: the vendor says the account has no credit left"
+		}
+	}
+	return views.Alert{Level: "danger", Title: title, Text: strings.TrimSpace(text), Resume: true}
+}
+
+func webhookAlert(hook *store.Webhook) views.Alert {
+	a := views.Alert{Level: "danger", Title: "The webhook for " + hook.EventType + " brings nothing home"}
+	switch hook.State {
+	case store.WebhookInactive:
+		a.Text = "The vendor has switched it off. Polling and reconciling take over until it is active again."
+	case store.WebhookMoved:
+		a.Text = "At the vendor it points to another address now. Polling and reconciling take over."
+	case store.WebhookGone:
+		a.Text = "The vendor doesn't know it any more. Polling and reconciling take over; register it again."
+	case store.WebhookSecretUnknown:
+		a.Text = "Its secret was changed and the answer was lost: deliveries can't be verified until it is rotated again."
+	case store.WebhookRegistering, store.WebhookLive, store.WebhookRotating, store.WebhookRemoved:
+	}
+	return a
+}
+
+// errorPage shows a problem inside the frame the reader knows.
+func (s *Server) errorPage(c echo.Context, p *problem, id string) error {
+	props := views.ErrorProps{
+		Layout: s.bareLayout(c, p.title), Status: p.status, Title: p.title, Message: p.text, LogID: id,
+	}
+	err := render(c, p.status, views.Error(props))
+	if err == nil || c.Response().Committed {
+		return err
+	}
+	s.log.ErrorContext(c.Request().Context(), "error page not rendered", slog.Any("error", err))
+	return c.String(p.status, p.title+". "+p.text+"\n")
+}
+
+// capped is a count as the pages show it: exact up to the limit.
+func capped(n int64) views.Count {
+	return views.Known(min(n, store.CountLimit))
+}

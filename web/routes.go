@@ -1,0 +1,134 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/static"
+	"rollcall/store"
+)
+
+// access is who may call a route; each includes the ones after it.
+type access int
+
+const (
+	// anyone needs no session.
+	anyone access = iota
+	// setUp is anyone, but only while nobody has an account.
+	setUp
+	// analysts is everybody who is signed in.
+	analysts
+	operators
+	admins
+)
+
+// allows reports whether a signed-in person of that role may call.
+func (a access) allows(role store.Role) bool {
+	switch a {
+	case anyone, setUp:
+		return true
+	case analysts:
+		return role == store.RoleAnalyst || role == store.RoleOperator || role == store.RoleAdmin
+	case operators:
+		return role == store.RoleOperator || role == store.RoleAdmin
+	case admins:
+		return role == store.RoleAdmin
+	}
+	return false
+}
+
+// The addresses that other code needs to know.
+const (
+	signInPath    = "/sign-in"
+	setUpPath     = "/setup"
+	newBatchPath  = "/batches/new"
+	batchesPath   = "/batches"
+	webhookPath   = "/webhooks/geonode/:endpoint"
+	webhookPrefix = "/webhooks/geonode/"
+)
+
+// formLimit bounds the body of an ordinary form; uploadLimit of a new batch.
+const (
+	formLimit   = 256 << 10
+	uploadLimit = 16<<20 + 1<<20
+)
+
+// A route is one line of the table. GET routes answer HEAD as well.
+type route struct {
+	method string
+	path   string
+	who    access
+	handle echo.HandlerFunc
+	// limit bounds the request's body; zero means formLimit.
+	limit int64
+	// stream marks an endless answer: it takes no HEAD.
+	stream bool
+}
+
+// routes is every address of Rollcall, in the order of the menu.
+func (s *Server) routes() []route {
+	const get, post = http.MethodGet, http.MethodPost
+	return []route{
+		{method: get, path: "/", who: analysts, handle: s.overview},
+		{method: get, path: "/live", who: analysts, handle: s.overviewLive, stream: true},
+
+		{method: get, path: batchesPath, who: analysts, handle: s.batches},
+		{method: post, path: batchesPath, who: analysts, handle: s.submitBatch, limit: uploadLimit},
+		{method: get, path: newBatchPath, who: analysts, handle: s.newBatch},
+		{method: get, path: "/batches/:id", who: analysts, handle: s.batch},
+		{method: get, path: "/batches/:id/items", who: analysts, handle: s.batch},
+		{method: get, path: "/batches/:id/live", who: analysts, handle: s.batchLive, stream: true},
+		{method: get, path: "/items/:id", who: analysts, handle: s.item},
+		{method: get, path: "/jobs/:id", who: analysts, handle: s.job},
+		{method: post, path: "/jobs/:id/settle", who: operators, handle: s.settleJob},
+		{method: get, path: "/results/:id", who: analysts, handle: s.result},
+		{method: get, path: "/results/:id/preview", who: analysts, handle: s.previewResult},
+		{method: get, path: "/results/:id/download", who: analysts, handle: s.downloadResult},
+
+		{method: get, path: "/failures", who: analysts, handle: s.failures},
+		{method: get, path: "/deliveries", who: analysts, handle: s.deliveries},
+		{method: get, path: "/deliveries/:id", who: analysts, handle: s.delivery},
+		{method: get, path: "/reconcile", who: analysts, handle: s.reconcile},
+		{method: post, path: "/reconcile", who: operators, handle: s.reconcileNow},
+		{method: post, path: "/dispatch/resume", who: operators, handle: s.resumeDispatch},
+		{method: get, path: "/webhooks", who: admins, handle: s.webhooks},
+		{method: get, path: "/users", who: admins, handle: s.users},
+		{method: get, path: "/account", who: analysts, handle: s.account},
+
+		{method: get, path: signInPath, who: anyone, handle: s.signInPage},
+		{method: post, path: signInPath, who: anyone, handle: s.signIn, limit: carryLimit},
+		{method: post, path: "/sign-out", who: analysts, handle: s.signOut},
+		{method: get, path: setUpPath, who: setUp, handle: s.setUpPage},
+		{method: post, path: setUpPath, who: setUp, handle: s.setUp},
+
+		// From the vendor: no session, no form; bounded by Config.MaxBody.
+		{method: post, path: webhookPath, who: anyone, handle: s.receive, limit: -1},
+		// From whatever watches over the process.
+		{method: get, path: "/healthz", who: anyone, handle: s.healthz},
+		{method: get, path: "/readyz", who: anyone, handle: s.readyz},
+		{method: get, path: static.Prefix + "*", who: anyone, handle: echo.WrapHandler(static.Handler())},
+	}
+}
+
+// mount puts a route behind its guards: who may call, how much they may send,
+// and that the form came from a page of this session.
+func (s *Server) mount(e *echo.Echo, r route) {
+	handle := s.guarded(r)
+	e.Add(r.method, r.path, handle)
+	if r.method == http.MethodGet && !r.stream {
+		e.HEAD(r.path, handle)
+	}
+	if r.path == webhookPath {
+		e.RouteNotFound(r.path, s.refuseMethod)
+	}
+}
+
+// sessionless reports a request that no person's session has a part in.
+func sessionless(path string) bool {
+	switch path {
+	case webhookPath, "/healthz", "/readyz", static.Prefix + "*":
+		return true
+	}
+	return false
+}

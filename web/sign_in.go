@@ -1,0 +1,139 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// carryLimit bounds a sign-in: it may carry a batch that was typed before the
+// session ended. carriedText bounds that batch alone.
+const (
+	carryLimit  = carriedText + formLimit
+	carriedText = 4 << 20
+)
+
+// longestName is the longest name of a person, in bytes.
+const longestName = 80
+
+// signInPage is GET /sign-in.
+func (s *Server) signInPage(c echo.Context) error {
+	next := back(c.QueryParam("next"))
+	if personOf(c) != nil {
+		return c.Redirect(http.StatusSeeOther, next)
+	}
+	props := views.SignInProps{Layout: s.bareLayout(c, "Sign in"), Next: next}
+	if c.QueryParam("note") == "expired" {
+		props.Note = "Your session has ended. Sign in to go on where you were."
+	}
+	return render(c, http.StatusOK, views.SignIn(props))
+}
+
+// signIn is POST /sign-in. Every refusal shows the form again with what was
+// typed, except the password.
+func (s *Server) signIn(c echo.Context) error {
+	if err := parseForm(c.Request()); err != nil {
+		return err
+	}
+	name := field(c, "name", longestName)
+	props := views.SignInProps{
+		Layout: s.bareLayout(c, "Sign in"), Name: name, Next: back(c.Request().PostFormValue("next")),
+	}
+	carry := carried(c)
+	props = withCarry(props, carry)
+	ctx, now := c.Request().Context(), s.now()
+	keys := tryKeys(name, c.RealIP())
+	wait, err := s.store.ClaimSignIn(ctx, keys, now)
+	if err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	if wait > 0 {
+		return s.refuseTry(c, props, wait)
+	}
+	user, err := s.checkSignIn(c, name)
+	if errors.Is(err, errWrongPassword) {
+		props.Error = "That name and password don't belong together."
+		return render(c, http.StatusUnauthorized, views.SignIn(props))
+	}
+	if err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	if err := s.store.SignedIn(ctx, keys, now); err != nil {
+		return fmt.Errorf("sign in user %d: %w", user.ID, err)
+	}
+	if _, err := s.store.SetSignedIn(ctx, user.ID, now); err != nil {
+		return fmt.Errorf("sign in user %d: %w", user.ID, err)
+	}
+	if err := s.enter(c, user); err != nil {
+		return err
+	}
+	if len(carry) > 0 {
+		return s.carriedBatch(c)
+	}
+	return c.Redirect(http.StatusSeeOther, props.Next)
+}
+
+func (s *Server) refuseTry(c echo.Context, props views.SignInProps, wait time.Duration) error {
+	seconds := retrySeconds(wait)
+	c.Response().Header().Set(echo.HeaderRetryAfter, seconds)
+	props.Error = "Too many tries in a row. Wait " + seconds + " seconds and try again."
+	if seconds == "1" {
+		props.Error = "Too many tries in a row. Wait a second and try again."
+	}
+	return render(c, http.StatusTooManyRequests, views.SignIn(props))
+}
+
+// checkSignIn finds the person, or errWrongPassword: a name that isn't there
+// and an account that is closed take as long and say the same.
+func (s *Server) checkSignIn(c echo.Context, name string) (*store.User, error) {
+	ctx := c.Request().Context()
+	user, err := s.store.UserByName(ctx, name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	hash, known := s.hasher.dummy, false
+	if err == nil && user.DisabledAt == nil {
+		hash, known = user.PasswordHash, true
+	}
+	if err := s.hasher.check(ctx, hash, c.Request().PostFormValue("password")); err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, errWrongPassword
+	}
+	return user, nil
+}
+
+// The longest waits. A name's own is short, so that nobody who knows it can
+// keep its owner out for long; whoever guesses meets their source's first.
+const (
+	nameWait   = 4 * time.Second
+	sourceWait = 30 * time.Second
+)
+
+// tryKeys counts a try against the name, the source, and both together.
+func tryKeys(name, source string) []store.TryKey {
+	name = strings.ToLower(name)
+	return []store.TryKey{
+		{Key: "name " + name, Free: 5, Cap: nameWait},
+		{Key: "source " + source, Free: 20, Cap: sourceWait},
+		{Key: "both " + source + " " + name, Free: 3, Cap: sourceWait},
+	}
+}
+
+// signOut is POST /sign-out.
+func (s *Server) signOut(c echo.Context) error {
+	session := sessionOf(c)
+	session.Options.MaxAge = -1
+	if err := session.Save(c.Request(), c.Response()); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, signInPath)
+}

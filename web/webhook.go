@@ -1,0 +1,196 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Bounds of the webhook endpoint.
+const (
+	// maxBodiesInFlight is how many bytes of bodies one process holds at once.
+	maxBodiesInFlight = 128 << 20
+	// bodyTime is how long a body may take to arrive.
+	bodyTime = 30 * time.Second
+	// receiveTime is how long a delivery may take to be committed. It goes on
+	// when the client has gone: others may share its commit.
+	receiveTime = 15 * time.Second
+	// reserveStep is how much of the budget a body of unknown length takes at a
+	// time.
+	reserveStep = 64 << 10
+)
+
+// receive is POST /webhooks/geonode/{endpoint}. Everything that can be refused
+// without the body is, in an order that costs least; what comes through is the
+// pipeline's to judge, on the raw bytes.
+func (s *Server) receive(c echo.Context) error {
+	r := c.Request()
+	if status, reason := unacceptable(r, s.cfg.MaxBody); status != 0 {
+		return s.refuseUnread(c, status, reason)
+	}
+	control := http.NewResponseController(c.Response())
+	if err := control.SetReadDeadline(s.now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	hold := s.flights.hold()
+	defer hold.release()
+	body, err := readBody(http.MaxBytesReader(c.Response(), r.Body, s.cfg.MaxBody), r.ContentLength, hold)
+	if err != nil {
+		return s.unreadBody(c, err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), receiveTime)
+	defer cancel()
+	answer := s.pipeline.Receive(ctx, Incoming{
+		Endpoint: c.Param("endpoint"), Header: r.Header, Body: body, Source: c.RealIP(), ReceivedAt: s.now(),
+	})
+	if answer.Status == http.StatusServiceUnavailable {
+		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
+	}
+	return c.JSON(answer.Status, map[string]string{"verdict": string(answer.Verdict), "message": answer.Message})
+}
+
+// unacceptable judges a delivery by its header alone; status 0 lets it in.
+func unacceptable(r *http.Request, limit int64) (int, string) {
+	switch encoding := strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")); {
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return http.StatusUnsupportedMediaType, "a body with a Content-Encoding is not taken"
+	case !isJSON(r.Header.Values("Content-Type")):
+		return http.StatusUnsupportedMediaType, "the Content-Type must be application/json"
+	case r.ContentLength > limit:
+		return http.StatusRequestEntityTooLarge, "the body is over the limit of " + strconv.FormatInt(limit, 10) + " bytes"
+	}
+	return 0, ""
+}
+
+// isJSON takes application/json in any case, with a charset of UTF-8 or none:
+// the signature is over bytes, and JSON has no other encoding.
+func isJSON(values []string) bool {
+	if len(values) != 1 {
+		return false
+	}
+	kind, params, err := mime.ParseMediaType(values[0])
+	if err != nil || kind != "application/json" {
+		return false
+	}
+	charset := params["charset"]
+	return charset == "" || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
+}
+
+// errBudget reports that too many bytes of bodies are in flight.
+var errBudget = errors.New("too many bodies in flight")
+
+// unreadBody answers a body that didn't arrive, or not whole.
+func (s *Server) unreadBody(c echo.Context, err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return s.refuseUnread(c, http.StatusRequestEntityTooLarge,
+			"the body is over the limit of "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
+	case errors.Is(err, errBudget):
+		// Ours to mend: the vendor sends it again. The rest of the body would
+		// hold the connection up, so it's closed.
+		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
+		c.Response().Header().Set(echo.HeaderConnection, "close")
+		return answerPlainly(c, http.StatusServiceUnavailable, "too much is being received at the moment")
+	}
+	// Broken off, too slow, or another length than was said: nobody may be
+	// there to read this, and nothing was taken up.
+	c.Response().Header().Set(echo.HeaderConnection, "close")
+	return answerPlainly(c, http.StatusBadRequest, "the body did not arrive whole")
+}
+
+// refuseMethod answers every method but POST.
+func (s *Server) refuseMethod(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
+	return s.refuseUnread(c, http.StatusMethodNotAllowed, "deliveries are sent by POST")
+}
+
+// refuseUnread answers a delivery whose body isn't read, and has it recorded.
+func (s *Server) refuseUnread(c echo.Context, status int, reason string) error {
+	r := c.Request()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), receiveTime)
+	defer cancel()
+	s.pipeline.RefuseUnread(ctx, c.Param("endpoint"), r.Header, c.RealIP(), status, reason)
+	return answerPlainly(c, status, reason)
+}
+
+func answerPlainly(c echo.Context, status int, message string) error {
+	return c.JSON(status, map[string]string{"verdict": "refused", "message": message})
+}
+
+// readBody reads a whole body within the budget. A length that was announced
+// is reserved at once, another one piece by piece as it comes.
+func readBody(body io.Reader, length int64, hold *hold) ([]byte, error) {
+	if length == 0 {
+		return nil, nil
+	}
+	size := length
+	if size < 0 {
+		size = reserveStep
+	}
+	if !hold.take(size) {
+		return nil, errBudget
+	}
+	// The announced length may be a lie: memory grows with what really comes.
+	content := make([]byte, 0, min(size, reserveStep))
+	for {
+		if len(content) == cap(content) {
+			grown := int64(2 * cap(content))
+			if length < 0 && !hold.take(grown-int64(cap(content))) {
+				return nil, errBudget
+			}
+			content = append(make([]byte, 0, grown), content...)
+		}
+		n, err := body.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		if errors.Is(err, io.EOF) {
+			return content, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// byteBudget bounds the bytes that bodies take up together.
+type byteBudget struct {
+	mu   sync.Mutex
+	free int64
+}
+
+func newByteBudget(size int64) *byteBudget { return &byteBudget{free: size} }
+
+// hold is what one body has of the budget.
+type hold struct {
+	budget *byteBudget
+	taken  int64
+}
+
+func (b *byteBudget) hold() *hold { return &hold{budget: b} }
+
+// take reserves more, or nothing when there isn't as much.
+func (h *hold) take(size int64) bool {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	if h.budget.free < size {
+		return false
+	}
+	h.budget.free -= size
+	h.taken += size
+	return true
+}
+
+func (h *hold) release() {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	h.budget.free += h.taken
+	h.taken = 0
+}
