@@ -7,7 +7,7 @@
 
   // ---- Times ----
 
-  const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone: zone, ...options });
+  const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone: zone, hourCycle: "h23", ...options });
   const day = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const full = format({ dateStyle: "full", timeStyle: "long" });
   const exact = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });

@@ -106,7 +106,7 @@ func overviewStories() []story {
 }
 
 func overviewProps(role string) views.OverviewProps {
-	total := rollCall(12, 31, 58, 14, 49, nets(6120, 811, 402, 38, 6))
+	total := together(days())
 	return views.OverviewProps{
 		Layout: layout("Overview", views.SectionOverview, role), Live: true,
 		Running: batchRows()[:2], Latest: batchRows()[2:], Days: days(), Total: total,
@@ -119,6 +119,18 @@ func overviewProps(role string) views.OverviewProps {
 		Last:     &runs()[0],
 		Failures: views.Known(9),
 	}
+}
+
+// together adds up days.
+func together(days []views.DayRow) views.RollCall {
+	var n [9]int64
+	for _, each := range days {
+		r := each.RollCall
+		for i, c := range []views.Count{r.Invalid, r.Duplicate, r.Failed, r.Cancelled, r.Outstanding, r.Nets.Webhook, r.Nets.Poll, r.Nets.Reconcile, r.Nets.Replay} {
+			n[i] += c.N
+		}
+	}
+	return rollCall(n[0], n[1], n[2], n[3], n[4], nets(n[5], n[6], n[7], n[8], 0))
 }
 
 func days() []views.DayRow {

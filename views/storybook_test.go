@@ -87,7 +87,7 @@ func TestStoriesHoldNothingInline(t *testing.T) {
 			if got := doc.Find("html[lang]").Length(); got != 1 {
 				t.Errorf("html elements with a language: got %d, want 1", got)
 			}
-			if got := doc.Find("h1").Not(".prose h1").Length(); got != 1 {
+			if got := doc.Find("h1").Not(".reading h1").Length(); got != 1 {
 				t.Errorf("h1 elements: got %d, want 1", got)
 			}
 		})

@@ -1,0 +1,306 @@
+package views_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"rollcall/static"
+	"rollcall/views"
+)
+
+// policy is what package web sends with every page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-src 'self'; base-uri 'none'"
+
+// A view is a window's width and the theme of the system.
+type view struct {
+	name  string
+	width int64
+	theme string
+}
+
+func viewports() []view {
+	return []view{{"wide-light", 1280, "light"}, {"wide-dark", 1280, "dark"}, {"narrow-light", 360, "light"}, {"narrow-dark", 360, "dark"}}
+}
+
+// In a real browser, under the real policy: axe-core finds nothing, nothing is wider than the window, the console is
+// silent. ROLLCALL_SCREENSHOTS names a folder for pictures; ROLLCALL_STORY takes stories with that in their name only.
+func TestStoriesInABrowser(t *testing.T) {
+	t.Parallel()
+	browser := startBrowser(t)
+	axe, err := os.ReadFile(filepath.Join("..", "static", "testdata", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := storybook(t)
+	for _, size := range viewports() {
+		t.Run(size.name, func(t *testing.T) {
+			t.Parallel()
+			tab := openTab(t, browser, size)
+			for _, each := range stories() {
+				if strings.Contains(each.name, os.Getenv("ROLLCALL_STORY")) {
+					tab.visit(t, server.URL+"/stories/"+each.name)
+					tab.check(t, each.name, string(axe))
+				}
+			}
+		})
+	}
+}
+
+func startBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("no Chromium on PATH")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
+	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...) //nolint:usetesting // It ends in a cleanup, after t.Context is over.
+	t.Cleanup(cancelAllocator)
+	browser, cancelBrowser := chromedp.NewContext(allocator)
+	t.Cleanup(cancelBrowser)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(browser); err != nil {
+			t.Logf("close the browser: %v", err)
+		}
+	})
+	if err := chromedp.Do(browser); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return browser
+}
+
+// storybook serves every story under the policy, and the frame of the preview under its own.
+func storybook(t *testing.T) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/static/", static.Handler())
+	mux.HandleFunc("GET /results/{id}/preview", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+		fmt.Fprint(w, "<!doctype html><html lang=en><title>A kettle</title><main><h1>Copper kettle</h1>")
+	})
+	quit := make(chan struct{})
+	mux.HandleFunc("GET /live", stream(quit, nil))
+	mux.HandleFunc("GET /batches/{id}/live", stream(quit, nil))
+	for _, each := range stories() {
+		mux.HandleFunc("GET /stories/"+each.name, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Security-Policy", policy)
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			if err := each.page.Render(r.Context(), w); err != nil {
+				t.Errorf("render %s: %v", each.name, err)
+			}
+		})
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(quit) })
+	return server
+}
+
+// stream answers with server-sent events until the test ends or the reader leaves.
+func stream(quit <-chan struct{}, messages <-chan string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: ping\ndata: 1\n\n")
+		for {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				return
+			}
+			select {
+			case <-quit:
+				return
+			case <-r.Context().Done():
+				return
+			case message := <-messages:
+				fmt.Fprint(w, "data: "+strings.ReplaceAll(message, "\n", "\ndata: ")+"\n\n")
+			}
+		}
+	}
+}
+
+// A tab is a page of the browser that collects what its console says.
+type tab struct {
+	ctx     context.Context
+	size    view
+	mu      sync.Mutex
+	console []string
+}
+
+func openTab(t *testing.T, browser context.Context, size view) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 4*time.Minute)
+	t.Cleanup(cancelTimeout)
+	opened := &tab{ctx: ctx, size: size}
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: size.theme},
+		{Name: "prefers-reduced-motion", Value: "reduce"},
+	}}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(size.width, 900)); err != nil {
+		t.Fatalf("size the window: %v", err)
+	}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
+		t.Fatalf("set the theme: %v", err)
+	}
+	opened.listen(t)
+	return opened
+}
+
+func (o *tab) listen(t *testing.T) {
+	t.Helper()
+	messages := chromedp.Console(o.ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for message, err := range messages {
+			if err != nil {
+				return
+			}
+			o.mu.Lock()
+			o.console = append(o.console, message.String())
+			o.mu.Unlock()
+		}
+	})
+	t.Cleanup(done.Wait)
+	t.Cleanup(func() { _ = chromedp.Cancel(o.ctx) })
+}
+
+func (o *tab) said() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	said := o.console
+	o.console = nil
+	return said
+}
+
+func (o *tab) visit(t *testing.T, url string) {
+	t.Helper()
+	if err := chromedp.Do(o.ctx, chromedp.Navigate(url)); err != nil {
+		t.Fatalf("open %s: %v", url, err)
+	}
+}
+
+func evaluate[T any](t *testing.T, o *tab, script string) T {
+	t.Helper()
+	value, err := chromedp.Run(o.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("evaluate: %v", err)
+	}
+	return value
+}
+
+// overflow lists the elements that reach beyond the window, unless something around them scrolls, and at a laptop's
+// width the tables that have to.
+const overflow = `(() => {
+  const scrolls = (e) => { for (let p = e.parentElement; p && p !== document.body; p = p.parentElement) { if (["auto", "scroll"].includes(getComputedStyle(p).overflowX)) return true; } return false; };
+  const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e));
+  const page = document.documentElement.scrollWidth > innerWidth ? ["the page itself, by " + (document.documentElement.scrollWidth - innerWidth)] : [];
+  const tables = innerWidth < 1000 ? [] : [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1);
+  return page.concat(tables.map((e) => "a table, by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
+})()`
+
+func (o *tab) check(t *testing.T, name, axe string) {
+	t.Helper()
+	if got := evaluate[string](t, o, `document.documentElement.dataset.bsTheme`); got != o.size.theme {
+		t.Errorf("%s: theme: got %q, want %q", name, got, o.size.theme)
+	}
+	for _, element := range evaluate[[]string](t, o, overflow) {
+		t.Errorf("%s: wider than %d px: %s", name, o.size.width, element)
+	}
+	o.screenshot(t, name)
+	evaluate[bool](t, o, axe+";true")
+	found := evaluate[string](t, o, `axe.run({iframes: false}).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => n.html + " " + (n.any[0]?.message ?? n.failureSummary))}))))`)
+	var violations []struct {
+		ID, Help string
+		Nodes    []string
+	}
+	if err := json.Unmarshal([]byte(found), &violations); err != nil {
+		t.Fatalf("%s: read axe-core's findings: %v", name, err)
+	}
+	for _, each := range violations {
+		t.Errorf("%s: %s: %s\n\t%s", name, each.ID, each.Help, strings.Join(each.Nodes, "\n\t"))
+	}
+	for _, line := range o.said() {
+		t.Errorf("%s: console: %s", name, line)
+	}
+}
+
+func (o *tab) screenshot(t *testing.T, name string) {
+	t.Helper()
+	folder := os.Getenv("ROLLCALL_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	picture, err := chromedp.Run(o.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatalf("%s: screenshot: %v", name, err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, name+"-"+o.size.name+".png"), picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A message of the stream changes the numbers in place, keeps the text that somebody is typing, and moves its times
+// into the reader's zone.
+func TestLivePageFollowsItsStream(t *testing.T) {
+	t.Parallel()
+	browser := startBrowser(t)
+	quit, messages := make(chan struct{}), make(chan string, 1)
+	mux := http.NewServeMux()
+	mux.Handle("/static/", static.Handler())
+	mux.HandleFunc("GET /batches/12/live", stream(quit, messages))
+	mux.HandleFunc("GET /batches/12", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		if err := views.Batch(batchProps()).Render(r.Context(), w); err != nil {
+			t.Errorf("render: %v", err)
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(quit) })
+
+	opened := openTab(t, browser, viewports()[0])
+	opened.visit(t, server.URL+"/batches/12")
+	var message bytes.Buffer
+	done := views.BatchLiveProps{RollCall: rollCall(2, 3, 6, 0, 0, nets(246, 31, 12, 0, 0)), Jobs: jobRows(), JobsTotal: views.Known(7)}
+	if err := views.BatchLive(done).Render(t.Context(), &message); err != nil {
+		t.Fatal(err)
+	}
+	messages <- message.String()
+	wait := `document.querySelector("#roll-call .term-outstanding .term-count").textContent === "0" && document.getElementById("say").textContent`
+	said, err := chromedp.Run(opened.ctx, chromedp.Poll[string](wait))
+	if err != nil {
+		t.Fatalf("wait for the new numbers: %v", err)
+	}
+	if !strings.HasPrefix(said, "Finished. 295 of 295 URLs") {
+		t.Errorf("said: got %q", said)
+	}
+	if got := evaluate[string](t, opened, `document.getElementById("jobs-total").textContent.trim()`); got != "7" {
+		t.Errorf("jobs: got %q, want 7", got)
+	}
+	if got := evaluate[string](t, opened, `[...document.querySelectorAll("#job-rows time")].map((e) => e.textContent).find((e) => e.includes("UTC")) ?? ""`); got != "" {
+		t.Errorf("a time was left in UTC: %q", got)
+	}
+	for _, line := range opened.said() {
+		t.Errorf("console: %s", line)
+	}
+}
+
