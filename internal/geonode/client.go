@@ -200,8 +200,9 @@ func (c *Client) failure(in call, resp *http.Response, body []byte, readErr erro
 func (c *Client) unreadable(in call, reply Reply, body []byte, cause error) *Error {
 	e := &Error{Op: in.op, Status: reply.Status, Date: reply.Date, err: cause}
 	if !in.secret {
-		start := c.redact(body[:min(len(body), maxExcerpt)])
-		e.Body = strings.ToValidUTF8(string(start), "\uFFFD")
+		// Enough is taken that a key across the end of the excerpt is seen whole.
+		start := c.redact(body[:min(len(body), maxExcerpt+len(c.key))])
+		e.Body = excerpt(start)
 	}
 	return e
 }

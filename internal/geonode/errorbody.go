@@ -30,7 +30,7 @@ type wireField struct {
 // readBody fills e from an error body of any form; a body that can't be read leaves
 // only the excerpt, so the status decides.
 func (e *Error) readBody(body []byte) {
-	e.Body = clip(strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "\uFFFD"), maxExcerpt)
+	e.Body = excerpt(body)
 	var w wireError
 	if kindOf(body) != "object" || json.Unmarshal(body, &w) != nil {
 		return
@@ -48,6 +48,11 @@ func (e *Error) readBody(body []byte) {
 	case e.Message == "":
 		e.Message = looseText(w.Detail)
 	}
+}
+
+// excerpt is the start of a body as text.
+func excerpt(body []byte) string {
+	return clip(strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "\uFFFD"), maxExcerpt)
 }
 
 // readFields reads a detail array; anything else gives none.

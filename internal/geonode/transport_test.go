@@ -362,6 +362,19 @@ func TestNoSecretLeaks(t *testing.T) {
 	}
 }
 
+// TestKeyAcrossTheExcerptsEnd puts the key where the excerpt is cut.
+func TestKeyAcrossTheExcerptsEnd(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat("x", 2<<10-5) + testKey + "y"
+	for _, status := range []int{http.StatusOK, http.StatusBadGateway} {
+		v := newVendor(t, says(status, body))
+		_, err := v.client(t).GetExtract(broken(t, "an answer that repeats the key"), extractID)
+		if got := wantError(t, err).Body; strings.Contains(got, testKey[:5]) || len(got) < 2000 {
+			t.Errorf("%d: got %q", status, got[max(0, len(got)-30):])
+		}
+	}
+}
+
 // TestWebhookSecretStaysOutOfErrors covers answers that hold a secret where it isn't read.
 func TestWebhookSecretStaysOutOfErrors(t *testing.T) {
 	t.Parallel()
