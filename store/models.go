@@ -32,7 +32,7 @@ type Batch struct {
 	StoredSync        int64
 	Failed            int64
 	Cancelled         int64
-	Outstanding       int64 `bun:",scanonly"`
+	Outstanding       int64 // Computed by Postgres, never written.
 	Charged           int64
 	ChargedTwice      int64
 }

@@ -43,9 +43,12 @@ var shared = sync.OnceValues(start)
 //nolint:gochecknoglobals // Set once, by the one start.
 var started atomic.Bool
 
+// Runner is *testing.M, or what wraps one.
+type Runner interface{ Run() int }
+
 // Main runs a package's tests, stops the server and fails on a goroutine that
 // outlived them. Call it from TestMain.
-func Main(m *testing.M) {
+func Main(m Runner) {
 	code := m.Run()
 	if err := stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "storetest:", err)

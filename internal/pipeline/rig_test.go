@@ -1,0 +1,316 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"rollcall/internal/geonode"
+	"rollcall/internal/geonode/contracttest"
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+	"rollcall/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	storetest.Main(contracttest.Main(m))
+}
+
+// rig is a whole Rollcall without pages: a database, the sandbox as vendor,
+// a webhook endpoint on a real socket, and a pipeline.
+type rig struct {
+	t        testing.TB
+	store    *store.Store
+	dsn      string
+	sandbox  *sandbox.Sandbox
+	vendor   *httptest.Server // What the client calls; tests may put faults in front.
+	front    *front
+	client   *geonode.Client
+	pipe     *pipeline.Pipeline
+	hooks    *httptest.Server
+	receiver *receiver
+}
+
+// setup says what a test wants different.
+type setup struct {
+	sandbox  func(*sandbox.Config)
+	pipeline func(*pipeline.Config)
+	// noWebhooks leaves the webhooks unregistered.
+	noWebhooks bool
+	// stopped makes the pipeline but does not start it.
+	stopped bool
+}
+
+// front stands before the sandbox: a test may answer a call itself.
+type front struct {
+	next http.Handler
+	do   func(w http.ResponseWriter, r *http.Request, next http.Handler)
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.do != nil {
+		f.do(w, r, f.next)
+		return
+	}
+	f.next.ServeHTTP(w, r)
+}
+
+// receiver is the webhook endpoint, as web makes it, around the pipeline.
+type receiver struct {
+	pipe *pipeline.Pipeline
+	// before may swallow a delivery, as a network would.
+	before func(r *http.Request, body []byte) bool
+}
+
+func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if h.before != nil && !h.before(r, body) {
+		http.Error(w, "lost on the way", http.StatusBadGateway)
+		return
+	}
+	a := h.pipe.Receive(r.Context(), pipeline.Incoming{
+		Endpoint: r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], Header: r.Header, Body: body,
+		Source: "127.0.0.1", ReceivedAt: time.Now(),
+	})
+	w.WriteHeader(a.Status)
+}
+
+func newRig(t testing.TB, s setup) *rig {
+	t.Helper()
+	r := &rig{t: t, dsn: storetest.DSN(t)}
+	r.store = storetest.Open(t, r.dsn)
+	cfg := sandbox.Config{Seed: 1, RunTime: 20 * time.Millisecond, RetryGaps: []time.Duration{50 * time.Millisecond, 200 * time.Millisecond},
+		DelayUnit: 20 * time.Millisecond, ReorderHold: 200 * time.Millisecond, EarlyLag: 50 * time.Millisecond, SlowMax: 100 * time.Millisecond}
+	if s.sandbox != nil {
+		s.sandbox(&cfg)
+	}
+	box, err := sandbox.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sandbox = box
+	r.front = &front{next: box.Handler()}
+	r.vendor = httptest.NewServer(r.front)
+	r.client = r.newClient()
+	r.receiver = &receiver{}
+	r.hooks = httptest.NewServer(r.receiver)
+	r.pipe = r.newPipeline(s)
+	r.receiver.pipe = r.pipe
+	t.Cleanup(r.close)
+	if !s.stopped {
+		r.start(s)
+	}
+	return r
+}
+
+func (r *rig) start(s setup) {
+	r.t.Helper()
+	if err := r.pipe.Start(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	if !s.noWebhooks {
+		if _, err := r.pipe.RegisterWebhooks(r.t.Context()); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) newClient() *geonode.Client {
+	r.t.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: 32}
+	r.t.Cleanup(transport.CloseIdleConnections)
+	client, err := geonode.New(geonode.Config{
+		BaseURL: r.vendor.URL, APIKey: sandbox.DefaultAPIKey, Now: time.Now,
+		Transport: contracttest.Transport(r.t, transport),
+		Timeouts:  geonode.Timeouts{Submit: 10 * time.Second, Status: 10 * time.Second, List: 10 * time.Second},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return client
+}
+
+// newPipeline is a further process on the same database.
+func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
+	r.t.Helper()
+	level := slog.LevelError
+	if testing.Verbose() {
+		level = slog.LevelInfo
+	}
+	cfg := pipeline.Config{
+		Store: r.store, Vendor: r.client, Now: time.Now, Key: bytes.Repeat([]byte{7}, 32), Account: "test",
+		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		PublicURL: r.hooks.URL, PollFirst: 50 * time.Millisecond, PollCap: 300 * time.Millisecond,
+		PollTick: 50 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: time.Hour,
+		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond,
+		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500,
+		RetryGaps: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond},
+	}
+	if s.pipeline != nil {
+		s.pipeline(&cfg)
+	}
+	p, err := pipeline.New(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+func (r *rig) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := r.pipe.Stop(ctx); err != nil {
+		r.t.Error(err)
+	}
+	if err := r.sandbox.Close(); err != nil {
+		r.t.Error(err)
+	}
+	r.hooks.Close()
+	r.client.Close()
+	r.vendor.Close()
+}
+
+// submit submits URLs and returns the batch's id.
+func (r *rig) submit(kind store.Kind, urls ...string) int64 {
+	r.t.Helper()
+	got, err := r.pipe.Submit(r.t.Context(), pipeline.Submission{
+		Name: "test", Kind: kind, Text: strings.Join(urls, "\n"),
+		Options: pipeline.Options{Formats: []string{"markdown", "html"}},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return got.BatchID
+}
+
+// batch waits until the batch's counters satisfy done and returns it.
+func (r *rig) batch(id int64, done func(*store.Batch) bool) *store.Batch {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)
+	defer cancel()
+	for {
+		b, err := r.store.Batch(ctx, id)
+		if err != nil {
+			r.t.Fatalf("batch %d: %v\n%s", id, err, r.describe(id))
+		}
+		if done(b) {
+			return b
+		}
+		select {
+		case <-ctx.Done():
+			r.t.Fatalf("batch %d did not get there: %+v\n%s", id, b, r.describe(id))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ended waits until nothing of the batch is outstanding.
+func (r *rig) ended(id int64) *store.Batch {
+	r.t.Helper()
+	return r.batch(id, func(b *store.Batch) bool { return b.Outstanding == 0 })
+}
+
+// describe is what a failed test shows of a batch's jobs.
+func (r *rig) describe(id int64) string {
+	var out strings.Builder
+	rows, err := r.store.SQL().QueryContext(context.Background(), `SELECT j.id, j.kind, j.state, coalesce(j.vendor_status, ''),
+		j.wake_seq, j.polls, j.settle_page, j.settle_passes, j.error_code,
+		(SELECT string_agg(e.kind || ' ' || e.net || ' ' || e.detail, ' | ' ORDER BY e.id) FROM job_events e WHERE e.job_id = j.id),
+		(SELECT string_agg(q.kind || ':' || q.state::text || ':' || q.attempt || ' ' || coalesce(q.errors[array_upper(q.errors, 1)]->>'error', ''), ' ; ')
+		 FROM river_job q WHERE (q.args->>'job_id')::bigint = j.id AND q.state <> 'completed')
+		FROM jobs j WHERE j.batch_id = $1 AND j.state NOT IN ('settled', 'split') ORDER BY j.id LIMIT 20`, id)
+	if err != nil {
+		return err.Error()
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var job, seq int64
+		var polls, page, passes int
+		var kind, state, status, code string
+		var events, tasks *string
+		if err := rows.Scan(&job, &kind, &state, &status, &seq, &polls, &page, &passes, &code, &events, &tasks); err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&out, "job %d %s %s vendor=%s wake=%d polls=%d page=%d passes=%d %s\n", job, kind, state, status, seq, polls, page, passes, code)
+		for _, s := range []*string{events, tasks} {
+			if s != nil {
+				fmt.Fprintf(&out, "   %s\n", *s)
+			}
+		}
+	}
+	return out.String()
+}
+
+// balanced checks the roll call against the rows and the sandbox's books.
+func (r *rig) balanced(ids ...int64) {
+	r.t.Helper()
+	diff, _, err := r.store.RecountBatches(r.t.Context(), 0, 1000)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if len(diff) > 0 {
+		r.t.Errorf("counters differ from rows: %+v", diff)
+	}
+	for _, id := range ids {
+		r.likeBooks(id)
+	}
+}
+
+// likeBooks holds the stored results of a batch against what the vendor says
+// it made of each URL.
+func (r *rig) likeBooks(id int64) {
+	r.t.Helper()
+	truth := map[string][]sandbox.Outcome{}
+	for _, j := range r.sandbox.Books().Jobs {
+		for _, o := range j.Outcomes {
+			truth[o.URL] = append(truth[o.URL], o)
+		}
+	}
+	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown
+		FROM items i LEFT JOIN results r ON r.item_id = i.id WHERE i.batch_id = $1`, id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var url, state, code string
+		var markdown []byte
+		if err := rows.Scan(&url, &state, &code, &markdown); err != nil {
+			r.t.Fatal(err)
+		}
+		if !explained(truth[url], state, code, markdown) {
+			r.t.Errorf("%s is %s %s here, and the vendor says %+v", url, state, code, truth[url])
+		}
+	}
+	if err := rows.Err(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func explained(outcomes []sandbox.Outcome, state, code string, markdown []byte) bool {
+	sum := sha256.Sum256(markdown)
+	for _, o := range outcomes {
+		switch {
+		case state == "stored" && o.Status == "completed" && o.MarkdownSHA256 == hex.EncodeToString(sum[:]):
+			return true
+		case state == "failed" && o.Status == "failed" && o.Code == code:
+			return true
+		}
+	}
+	return false
+}
