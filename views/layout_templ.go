@@ -575,7 +575,7 @@ func sandboxBanner(on bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span><strong>Sandbox:</strong> this vendor is simulated. Pages and failures are made up, and nothing is charged.</span></aside>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span><strong>Sandbox:</strong> this vendor is simulated, and nothing is charged.</span></aside>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

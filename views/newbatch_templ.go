@@ -51,9 +51,9 @@ func newBatchFields() []Option {
 
 func kindOptions() []Option {
 	return []Option{
-		{"auto", "Automatic: extract for one URL, batch for more"},
-		{"extract", "Extract: one job per URL"},
-		{"batch", "Batch: many URLs in a job"},
+		{"auto", "Automatic, by the number of URLs"},
+		{"extract", "Extract: a job per URL"},
+		{"batch", "Batch: many URLs per job"},
 	}
 }
 

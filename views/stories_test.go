@@ -170,7 +170,7 @@ func newBatchStories() []story {
 	}
 	wrong.BadTotal = views.Known(1204)
 	wrong.Errors = views.Errors{
-		"urls":          "1,204 of 9,000 lines can't be submitted; they are listed below.",
+		"urls":          "1,204 of 9,000 lines can't be submitted; they are listed above.",
 		"proxy_country": "Two letters, such as DE.",
 		"wait_timeout":  "A whole number of seconds.",
 		"headers":       "Line 2 has no colon.",
