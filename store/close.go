@@ -105,9 +105,8 @@ func (t Tx) FlagJob(ctx context.Context, jobID int64, misnumbered, superseded bo
 	return translate(err)
 }
 
-// LatenessOf lists, newest first, whether each of the last completed jobs had
-// its webhook within the given time of being completed; settle noticed the end
-// at ended_at.
+// WebhookRecord counts the last settled jobs and how many of them had their
+// webhook within the given time of being settled.
 func (q Queries) WebhookRecord(ctx context.Context, last int, within time.Duration) (Record, error) {
 	var rec Record
 	err := q.db.NewRaw(`SELECT count(*) AS jobs,

@@ -114,8 +114,7 @@ func (q Queries) AdoptPass(ctx context.Context, id int64, callNo int, now, next 
 	return passes[0], nil
 }
 
-// Uncertains counts the jobs of one request hash that are calling, and all
-// jobs anywhere that are calling or uncertain.
+// CallingWithHash counts the jobs with one request hash that are calling.
 func (q Queries) CallingWithHash(ctx context.Context, hash []byte) (int, error) {
 	return q.count(ctx, `SELECT count(*) FROM jobs WHERE request_hash = ? AND state = 'calling'`, hash)
 }
@@ -136,7 +135,7 @@ func (q Queries) KnownVendorIDs(ctx context.Context, ids []string) (map[string]K
 	}
 	var rows []KnownJob
 	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at FROM jobs WHERE vendor_job_id IN (?)`,
-		bun.In(ids)).Scan(ctx, &rows)
+		bun.List(ids)).Scan(ctx, &rows)
 	for _, r := range rows {
 		out[r.VendorJobID] = r
 	}

@@ -13,7 +13,7 @@ var ErrNotFound = errors.New("not found")
 // ErrTaken reports that a unique value is already in use.
 var ErrTaken = errors.New("already in use")
 
-// ErrDeadlock reports a transaction that lost a deadlock or a serialisation
+// ErrDeadlock reports a transaction that lost a deadlock or a serialization
 // race: repeating it as a whole is right.
 var ErrDeadlock = errors.New("transaction lost a race")
 

@@ -18,7 +18,7 @@ type Arrival struct {
 // the deliveries themselves. It returns the known jobs, to be woken in the
 // same transaction. Arrivals are ordered by vendor job id by the caller, so
 // that two groups with ids in common take their locks in one order.
-func (t Tx) Arrive(ctx context.Context, group []*Arrival, now time.Time) ([]int64, error) {
+func (t Tx) Arrive(ctx context.Context, group []*Arrival) ([]int64, error) {
 	first, err := t.processEvents(ctx, group)
 	if err != nil {
 		return nil, err

@@ -75,14 +75,19 @@ func (q Queries) RecountBatches(ctx context.Context, after int64, limit int) ([]
 	}
 	var out []Recount
 	last := int64(0)
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		last = r.ID
 		for _, c := range []Recount{
-			{r.ID, "accepted", r.Accepted, r.RowsAccepted}, {r.ID, "stored", r.Stored, r.RowsStored},
+			{r.ID, "accepted", r.Accepted, r.RowsAccepted},
+			{r.ID, "stored", r.Stored, r.RowsStored},
 			{r.ID, "results", r.Stored, r.Results},
-			{r.ID, "failed", r.Failed, r.RowsFailed}, {r.ID, "cancelled", r.Cancelled, r.RowsCancelled},
-			{r.ID, "stored_webhook", r.StoredWebhook, r.RowsWebhook}, {r.ID, "stored_poll", r.StoredPoll, r.RowsPoll},
-			{r.ID, "stored_reconcile", r.StoredReconcile, r.RowsReconcile}, {r.ID, "stored_sync", r.StoredSync, r.RowsSync},
+			{r.ID, "failed", r.Failed, r.RowsFailed},
+			{r.ID, "cancelled", r.Cancelled, r.RowsCancelled},
+			{r.ID, "stored_webhook", r.StoredWebhook, r.RowsWebhook},
+			{r.ID, "stored_poll", r.StoredPoll, r.RowsPoll},
+			{r.ID, "stored_reconcile", r.StoredReconcile, r.RowsReconcile},
+			{r.ID, "stored_sync", r.StoredSync, r.RowsSync},
 		} {
 			if c.Counter != c.Rows {
 				out = append(out, c)

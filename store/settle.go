@@ -89,7 +89,7 @@ func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Res
 		UPDATE items SET state = 'stored', net = ?net, ended_at = ?now,
 			error_code = '', error_message = '', error_retryable = false
 		FROM old WHERE items.id = old.id RETURNING items.id, old.state AS was`,
-		named{"job": jobID, "ids": bun.In(ids), "net": net, "now": now}).Scan(ctx, &rows)
+		named{"job": jobID, "ids": bun.List(ids), "net": net, "now": now}).Scan(ctx, &rows)
 	if err != nil {
 		return counts, nil, translate(err)
 	}

@@ -19,7 +19,7 @@ func (t Tx) WakeJobs(ctx context.Context, ids []int64, net Net) ([]int64, error)
 	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = ?
 		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state IN ('accepted', 'given_up')
 			ORDER BY id FOR UPDATE)
-		RETURNING id`, net, bun.In(ids)).Scan(ctx, &woken)
+		RETURNING id`, net, bun.List(ids)).Scan(ctx, &woken)
 	return woken, translate(err)
 }
 
@@ -30,7 +30,7 @@ func (t Tx) NoteWebhook(ctx context.Context, ids []int64, now time.Time) error {
 	}
 	_, err := t.db.NewRaw(`UPDATE jobs SET webhook_at = ? WHERE id IN (
 		SELECT id FROM jobs WHERE id IN (?) AND webhook_at IS NULL ORDER BY id FOR UPDATE)`,
-		now, bun.In(ids)).Exec(ctx)
+		now, bun.List(ids)).Exec(ctx)
 	return translate(err)
 }
 
@@ -57,7 +57,7 @@ func (t Tx) ClaimHeld(ctx context.Context, vendorJobIDs []string) ([]int64, erro
 	err := t.db.NewRaw(`UPDATE processed_events pe SET state = 'claimed', job_id = j.id
 		FROM jobs j WHERE j.vendor_job_id = pe.vendor_job_id AND pe.state IN ('held', 'foreign')
 		  AND pe.vendor_job_id IN (?)
-		RETURNING j.id`, bun.In(vendorJobIDs)).Scan(ctx, &ids)
+		RETURNING j.id`, bun.List(vendorJobIDs)).Scan(ctx, &ids)
 	return ids, translate(err)
 }
 
@@ -77,5 +77,5 @@ func (t Tx) MarkForeign(ctx context.Context, vendorJobIDs []string) (int64, erro
 	return affected(t.db.NewRaw(`UPDATE processed_events SET state = 'foreign'
 		WHERE state = 'held' AND vendor_job_id IN (?)
 		  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.vendor_job_id = processed_events.vendor_job_id)`,
-		bun.In(vendorJobIDs)).Exec(ctx))
+		bun.List(vendorJobIDs)).Exec(ctx))
 }

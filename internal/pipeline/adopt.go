@@ -34,8 +34,7 @@ type adoptWorker struct {
 // Work implements river.Worker.
 func (w *adoptWorker) Work(ctx context.Context, task *river.Job[adoptArgs]) error {
 	err := w.p.adopt(ctx, task.Args.JobID)
-	var snooze *river.JobSnoozeError
-	if err == nil || errors.As(err, &snooze) {
+	if _, snoozed := errors.AsType[*river.JobSnoozeError](err); err == nil || snoozed {
 		return err
 	}
 	return fmt.Errorf("adopt job %d: %w", task.Args.JobID, err)
@@ -95,8 +94,7 @@ func (p *Pipeline) lookFailed(ctx context.Context, cause error) error {
 	if account {
 		return river.JobSnooze(wait)
 	}
-	var e *geonode.Error
-	if errors.As(cause, &e) {
+	if _, ok := errors.AsType[*geonode.Error](cause); ok {
 		return river.JobSnooze(time.Second + jitter(4*time.Second))
 	}
 	return cause
@@ -165,6 +163,9 @@ func (p *Pipeline) findExtract(ctx context.Context, c *call, window geonode.List
 		if verdict > best {
 			best, bestID = verdict, id
 		}
+		if err := whole(got.ListPage); err != nil {
+			return "", notOurs, err
+		}
 		if lastPage(got.ListPage, page, len(got.Jobs)) {
 			break
 		}
@@ -200,7 +201,8 @@ func (p *Pipeline) findBatch(ctx context.Context, c *call, window geonode.ListPa
 			return "", notOurs, err
 		}
 		var ids []string
-		for _, row := range got.Jobs {
+		for i := range got.Jobs {
+			row := &got.Jobs[i]
 			if row.Accepted.Or(int64(len(c.items))) <= int64(len(c.items)) && sameOptions(c, row.Config) {
 				ids = append(ids, row.JobID)
 			}
@@ -211,6 +213,9 @@ func (p *Pipeline) findBatch(ctx context.Context, c *call, window geonode.ListPa
 		}
 		if verdict > best {
 			best, bestID = verdict, id
+		}
+		if err := whole(got.ListPage); err != nil {
+			return "", notOurs, err
 		}
 		if lastPage(got.ListPage, page, len(got.Jobs)) {
 			break
@@ -312,6 +317,17 @@ func sameFormats(asked []string, echo []geonode.Format) bool {
 		got[i] = string(f)
 	}
 	return slices.Equal(slices.Sorted(slices.Values(asked)), slices.Sorted(slices.Values(got)))
+}
+
+// errHoles reports a list with rows that could not be read: the job looked for
+// may be among them, so it is no proof that there is none.
+var errHoles = errors.New("the vendor's list holds rows that cannot be read")
+
+func whole(p geonode.ListPage) error {
+	if p.Unreadable > 0 {
+		return errHoles
+	}
+	return nil
 }
 
 // lastPage reports that a list has no page after this one: it is empty, or

@@ -114,8 +114,10 @@ func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status
 
 // unreported is how an item ends that two whole reads did not find.
 func (s *settling) unreported(status geonode.Status, c store.CarriedItem) store.Ending {
-	end := store.Ending{ItemID: c.ItemID, Code: "NOT_REPORTED", Retryable: true,
-		Message: "the job ended and two complete reads do not hold this URL"}
+	end := store.Ending{
+		ItemID: c.ItemID, Code: "NOT_REPORTED", Retryable: true,
+		Message: "the job ended and two complete reads do not hold this URL",
+	}
 	switch {
 	case status == geonode.StatusCancelled:
 		end = store.Ending{ItemID: c.ItemID, Code: "VENDOR_CANCELLED", Message: "the job was cancelled at the vendor"}

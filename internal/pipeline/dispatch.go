@@ -285,8 +285,10 @@ func (p *Pipeline) uncertain(ctx context.Context, job *store.Job, cause error) e
 		if err != nil || !ok {
 			return err
 		}
-		return tx.InsertEvents(ctx, []store.JobEvent{{JobID: job.ID, At: now, Kind: "uncertain",
-			Detail: store.CleanText(clip(cause.Error(), 300))}})
+		return tx.InsertEvents(ctx, []store.JobEvent{{
+			JobID: job.ID, At: now, Kind: "uncertain",
+			Detail: store.CleanText(clip(cause.Error(), 300)),
+		}})
 	})
 	if err != nil {
 		return fmt.Errorf("mark job %d uncertain: %w", job.ID, err)
@@ -303,8 +305,10 @@ func (p *Pipeline) release(ctx context.Context, job *store.Job, e *geonode.Error
 		if err != nil || !ok {
 			return err
 		}
-		return tx.InsertEvents(ctx, []store.JobEvent{{JobID: job.ID, At: now, Kind: "declined",
-			Detail: fmt.Sprintf("%s, again in %s", vendorCode(e), wait.Round(time.Millisecond))}})
+		return tx.InsertEvents(ctx, []store.JobEvent{{
+			JobID: job.ID, At: now, Kind: "declined",
+			Detail: fmt.Sprintf("%s, again in %s", vendorCode(e), wait.Round(time.Millisecond)),
+		}})
 	})
 	if err != nil {
 		return fmt.Errorf("release job %d: %w", job.ID, err)

@@ -135,7 +135,7 @@ func (g *groupCommit) settle(group []waiting) {
 		answer(group, err)
 		return
 	}
-	g.p.log.Warn("group of deliveries not committed, each is tried alone", //nolint:sloglint // A group belongs to no one request's context.
+	g.p.log.Warn("group of deliveries not committed, each is tried alone",
 		slog.Int("deliveries", len(group)), slog.Any("error", err))
 	for i := range group {
 		one := group[i : i+1]
@@ -160,7 +160,7 @@ func (g *groupCommit) write(group []waiting) error {
 		w.arrival.Micros = g.p.now().Sub(w.arrival.ReceivedAt).Microseconds()
 	}
 	err := g.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		jobs, err := tx.Arrive(ctx, arrivals, g.p.now())
+		jobs, err := tx.Arrive(ctx, arrivals)
 		if err != nil || len(jobs) == 0 {
 			return err
 		}

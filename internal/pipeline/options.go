@@ -84,8 +84,10 @@ func checkHeaders(headers map[string]string) []FieldError {
 		}
 	}
 	if len(headers) > maxHeaders || size > maxHeaderBytes {
-		out = append(out, FieldError{Field: "headers",
-			Message: fmt.Sprintf("at most %d headers and %d bytes can be sent", maxHeaders, maxHeaderBytes)})
+		out = append(out, FieldError{
+			Field:   "headers",
+			Message: fmt.Sprintf("at most %d headers and %d bytes can be sent", maxHeaders, maxHeaderBytes),
+		})
 	}
 	return out
 }

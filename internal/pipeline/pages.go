@@ -60,6 +60,9 @@ func (s *settling) readBatch(carried []store.CarriedItem, got *geonode.BatchJob,
 			read.misnumbered = true
 			continue
 		}
+		if r.Problem != "" && r.Status == geonode.StatusCompleted {
+			continue // Content that could not be read whole is none: it is missing.
+		}
 		read.add(s, item, r.Status, r.Data, r.Err, r.Metadata, r.Metadata.TokensCharged)
 	}
 	return read
@@ -172,4 +175,3 @@ func batchReports(got *geonode.BatchJob) json.RawMessage {
 	}
 	return encoded
 }
-

@@ -83,13 +83,21 @@ func (c Config) withDefaults() Config {
 		at    *time.Duration
 		value time.Duration
 	}{
-		{&c.PollFirst, time.Second}, {&c.PollCap, 30 * time.Second}, {&c.PollMaxWait, 30 * time.Minute},
-		{&c.PollTick, 500 * time.Millisecond}, {&c.WebhookFallback, time.Minute},
-		{&c.ReconcileEvery, 10 * time.Minute}, {&c.ReconcileOlderThan, 2 * time.Minute},
-		{&c.ReconcileWindow, 48 * time.Hour}, {&c.GiveUpAfter, 72 * time.Hour},
-		{&c.MissingGap, 30 * time.Second}, {&c.ForgottenAfter, 30 * time.Minute},
-		{&c.HeldFor, 10 * time.Minute}, {&c.AdoptGap, 2 * time.Minute},
-		{&c.ProbeEvery, time.Minute}, {&c.GraceTime, 24 * time.Hour},
+		{&c.PollFirst, time.Second},
+		{&c.PollCap, 30 * time.Second},
+		{&c.PollMaxWait, 30 * time.Minute},
+		{&c.PollTick, 500 * time.Millisecond},
+		{&c.WebhookFallback, time.Minute},
+		{&c.ReconcileEvery, 10 * time.Minute},
+		{&c.ReconcileOlderThan, 2 * time.Minute},
+		{&c.ReconcileWindow, 48 * time.Hour},
+		{&c.GiveUpAfter, 72 * time.Hour},
+		{&c.MissingGap, 30 * time.Second},
+		{&c.ForgottenAfter, 30 * time.Minute},
+		{&c.HeldFor, 10 * time.Minute},
+		{&c.AdoptGap, 2 * time.Minute},
+		{&c.ProbeEvery, time.Minute},
+		{&c.GraceTime, 24 * time.Hour},
 	} {
 		if *d.at == 0 {
 			*d.at = d.value

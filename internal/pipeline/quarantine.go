@@ -21,7 +21,6 @@ type quarantine struct {
 	queue   chan *store.Delivery
 	mu      sync.RWMutex
 	ended   bool
-	dropped int64
 	written map[int64]int
 }
 

@@ -200,8 +200,10 @@ func (q *queue) adopt(ctx context.Context, jobIDs []int64) error {
 }
 
 func reconcileOpts() *river.InsertOpts {
-	return &river.InsertOpts{Queue: queueMaintenance, MaxAttempts: 1,
-		UniqueOpts: river.UniqueOpts{ByState: active()}}
+	return &river.InsertOpts{
+		Queue: queueMaintenance, MaxAttempts: 1,
+		UniqueOpts: river.UniqueOpts{ByState: active()},
+	}
 }
 
 // reconcile asks for a run; while one waits or runs, it joins that.

@@ -99,7 +99,7 @@ func (p *Pipeline) runError(ctx context.Context, run *store.ReconcileRun, what s
 // reconcileList reads one list whole, again until a pass adds nothing.
 func (p *Pipeline) reconcileList(ctx context.Context, run *store.ReconcileRun, kind store.Kind, seen map[string]bool) error {
 	params := geonode.ListParams{Start: p.clock.vendorTime(run.WindowStart), End: p.clock.vendorTime(run.WindowEnd).Add(reconcileOverlap)}
-	for pass := 0; pass < reconcilePasses; pass++ {
+	for range reconcilePasses {
 		added := 0
 		for page := 1; page <= listPages*10; page++ {
 			params.Page = page
@@ -148,7 +148,7 @@ func (p *Pipeline) listPage(ctx context.Context, kind store.Kind, params geonode
 		}
 		last = err
 		var e *geonode.Error
-		if !errors.As(err, &e) || !(e.Retryable() || errors.Is(err, geonode.ErrThrottled)) {
+		if !errors.As(err, &e) || !e.Retryable() && !errors.Is(err, geonode.ErrThrottled) {
 			return nil, meta, err
 		}
 		if _, _, err := p.gates.failed(ctx, store.GateRead, err); err != nil {
@@ -202,8 +202,8 @@ func (p *Pipeline) list(ctx context.Context, kind store.Kind, params geonode.Lis
 		if err != nil {
 			return nil, geonode.ListPage{}, geonode.Reply{}, err
 		}
-		for _, j := range got.Jobs {
-			rows = append(rows, listed{j.JobID, j.Status})
+		for i := range got.Jobs {
+			rows = append(rows, listed{got.Jobs[i].JobID, got.Jobs[i].Status})
 		}
 		return rows, got.ListPage, got.Reply, nil
 	case store.KindBatch, store.KindMixed, store.KindSync:
@@ -212,8 +212,8 @@ func (p *Pipeline) list(ctx context.Context, kind store.Kind, params geonode.Lis
 	if err != nil {
 		return nil, geonode.ListPage{}, geonode.Reply{}, err
 	}
-	for _, j := range got.Jobs {
-		rows = append(rows, listed{j.JobID, j.Status})
+	for i := range got.Jobs {
+		rows = append(rows, listed{got.Jobs[i].JobID, got.Jobs[i].Status})
 	}
 	return rows, got.ListPage, got.Reply, nil
 }

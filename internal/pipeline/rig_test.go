@@ -90,18 +90,20 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(a.Status)
 }
 
-func newRig(t testing.TB, s setup) *rig {
-	t.Helper()
-	r := &rig{t: t, dsn: storetest.DSN(t)}
-	r.store = storetest.Open(t, r.dsn)
-	cfg := sandbox.Config{Seed: 1, RunTime: 20 * time.Millisecond, RetryGaps: []time.Duration{50 * time.Millisecond, 200 * time.Millisecond},
-		DelayUnit: 20 * time.Millisecond, ReorderHold: 200 * time.Millisecond, EarlyLag: 50 * time.Millisecond, SlowMax: 100 * time.Millisecond}
+func newRig(tb testing.TB, s setup) *rig {
+	tb.Helper()
+	r := &rig{t: tb, dsn: storetest.DSN(tb)}
+	r.store = storetest.Open(tb, r.dsn)
+	cfg := sandbox.Config{
+		Seed: 1, RunTime: 20 * time.Millisecond, RetryGaps: []time.Duration{50 * time.Millisecond, 200 * time.Millisecond},
+		DelayUnit: 20 * time.Millisecond, ReorderHold: 200 * time.Millisecond, EarlyLag: 50 * time.Millisecond, SlowMax: 100 * time.Millisecond,
+	}
 	if s.sandbox != nil {
 		s.sandbox(&cfg)
 	}
 	box, err := sandbox.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.sandbox = box
 	r.front = &front{next: box.Handler()}
@@ -111,7 +113,7 @@ func newRig(t testing.TB, s setup) *rig {
 	r.hooks = httptest.NewServer(r.receiver)
 	r.pipe = r.newPipeline(s)
 	r.receiver.pipe = r.pipe
-	t.Cleanup(r.close)
+	tb.Cleanup(r.close)
 	if !s.stopped {
 		r.start(s)
 	}
@@ -275,9 +277,11 @@ func (r *rig) balanced(ids ...int64) {
 // it made of each URL.
 func (r *rig) likeBooks(id int64) {
 	r.t.Helper()
-	truth := map[string][]sandbox.Outcome{}
-	for _, j := range r.sandbox.Books().Jobs {
-		for _, o := range j.Outcomes {
+	truth := map[string][]*sandbox.Outcome{}
+	books := r.sandbox.Books()
+	for i := range books.Jobs {
+		for k := range books.Jobs[i].Outcomes {
+			o := &books.Jobs[i].Outcomes[k]
 			truth[o.URL] = append(truth[o.URL], o)
 		}
 	}
@@ -302,7 +306,7 @@ func (r *rig) likeBooks(id int64) {
 	}
 }
 
-func explained(outcomes []sandbox.Outcome, state, code string, markdown []byte) bool {
+func explained(outcomes []*sandbox.Outcome, state, code string, markdown []byte) bool {
 	sum := sha256.Sum256(markdown)
 	for _, o := range outcomes {
 		switch {

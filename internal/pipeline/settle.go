@@ -70,8 +70,7 @@ func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) erro
 		s.net = *job.WakeNet
 	}
 	if err := s.look(ctx); err != nil {
-		var snooze *river.JobSnoozeError
-		if errors.As(err, &snooze) {
+		if _, snoozed := errors.AsType[*river.JobSnoozeError](err); snoozed {
 			return err
 		}
 		return fmt.Errorf("settle job %d: %w", job.ID, err)
@@ -189,12 +188,12 @@ func (s *settling) believed(n int, first, now time.Time) bool {
 		return false
 	}
 	if s.job.Account != s.cfg.Account {
-		s.log.Error("job not found, but it was made with another API key: nothing is failed", //nolint:sloglint // No context is at hand in a plain predicate.
+		s.log.Error("job not found, but it was made with another API key: nothing is failed",
 			slog.Int64("job_id", s.job.ID))
 		return false
 	}
 	if s.health.alarming() {
-		s.log.Error("many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID)) //nolint:sloglint // As above.
+		s.log.Error("many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID))
 		return false
 	}
 	return true
@@ -246,6 +245,9 @@ func (s *settling) extract(ctx context.Context) error {
 		return err
 	}
 	page := &readPage{status: got.Status, next: 1, size: s.job.PageSize}
+	if got.Problem != "" && got.Status == geonode.StatusCompleted {
+		carried = nil // Content that could not be read whole is none: it is missing.
+	}
 	for i := range carried {
 		charged := got.TokensCharged
 		if !charged.Known {

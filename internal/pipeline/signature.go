@@ -19,14 +19,14 @@ const Auto = "auto"
 // published is a setting (gaps.md, section B); "auto" and "" mean all listed
 // forms.
 type SignatureSettings struct {
-	Header         string // X-Webhook-Signature.
-	DeliveryHeader string // X-Webhook-Delivery-Id.
-	EventHeader    string // X-Webhook-Event.
-	Encoding       string // hex, base64, base64url.
-	Prefix         string // none, sha256=, v1=, "v1,".
-	Signed         string // body, delivery_id.body, timestamp.body.
+	Header         string        // X-Webhook-Signature.
+	DeliveryHeader string        // X-Webhook-Delivery-Id.
+	EventHeader    string        // X-Webhook-Event.
+	Encoding       string        // hex, base64, base64url.
+	Prefix         string        // none, sha256=, v1=, "v1,".
+	Signed         string        // body, delivery_id.body, timestamp.body.
 	MaxAge         time.Duration // Zero: retries may be hours late.
-	Key            string // whole, after_whsec, base64_after_whsec.
+	Key            string        // whole, after_whsec, base64_after_whsec.
 }
 
 func (s SignatureSettings) withDefaults() SignatureSettings {
@@ -34,8 +34,13 @@ func (s SignatureSettings) withDefaults() SignatureSettings {
 		at    *string
 		value string
 	}{
-		{&s.Header, "X-Webhook-Signature"}, {&s.DeliveryHeader, "X-Webhook-Delivery-Id"}, {&s.EventHeader, "X-Webhook-Event"},
-		{&s.Encoding, Auto}, {&s.Prefix, Auto}, {&s.Signed, Auto}, {&s.Key, Auto},
+		{&s.Header, "X-Webhook-Signature"},
+		{&s.DeliveryHeader, "X-Webhook-Delivery-Id"},
+		{&s.EventHeader, "X-Webhook-Event"},
+		{&s.Encoding, Auto},
+		{&s.Prefix, Auto},
+		{&s.Signed, Auto},
+		{&s.Key, Auto},
 	} {
 		if *f.at == "" {
 			*f.at = f.value
@@ -197,8 +202,10 @@ func (s SignatureSettings) Check() error {
 		name, value string
 		all         []string
 	}{
-		{"encoding", s.Encoding, encodings()}, {"prefix", s.Prefix, prefixes()},
-		{"signed bytes", s.Signed, signedAs()}, {"key form", s.Key, keyForms()},
+		{"encoding", s.Encoding, encodings()},
+		{"prefix", s.Prefix, prefixes()},
+		{"signed bytes", s.Signed, signedAs()},
+		{"key form", s.Key, keyForms()},
 	} {
 		if c.value != "" && c.value != Auto && !slices.Contains(c.all, c.value) {
 			return fmt.Errorf("signature %s %q is none of auto, %s", c.name, c.value, strings.Join(c.all, ", "))

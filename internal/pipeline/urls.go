@@ -39,7 +39,7 @@ func CheckURL(line string) (string, error) {
 	case u.Scheme == "":
 		return "", errors.New("has no http:// or https:// in front")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("begins with %s: instead of http: or https:", u.Scheme)
+		return "", fmt.Errorf("begins with %q instead of http:// or https://", u.Scheme+":")
 	case u.Hostname() == "":
 		return "", errors.New("names no host")
 	case u.User != nil:
@@ -62,7 +62,8 @@ func normalURL(raw string) string {
 		return raw
 	}
 	host := strings.ToLower(u.Hostname())
-	if port := u.Port(); port != "" && !(u.Scheme == "http" && port == "80") && !(u.Scheme == "https" && port == "443") {
+	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	if port := u.Port(); port != "" && port != usual {
 		host += ":" + port
 	}
 	path := u.EscapedPath()

@@ -124,8 +124,8 @@ func (p *Pipeline) findAndRotate(ctx context.Context, url string) (string, geono
 	if err != nil {
 		return "", "", err
 	}
-	for _, one := range list {
-		if one.URL == url {
+	for i := range list {
+		if one := &list[i]; one.URL == url {
 			secret, _, err := p.vendor.RotateSecret(ctx, one.ID)
 			return one.ID, secret, err
 		}
@@ -161,9 +161,9 @@ func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byID := map[string]geonode.Webhook{}
-	for _, v := range list {
-		byID[v.ID] = v
+	byID := map[string]*geonode.Webhook{}
+	for i := range list {
+		byID[list[i].ID] = &list[i]
 	}
 	for _, w := range mine {
 		if w.VendorWebhookID == nil {
@@ -186,7 +186,7 @@ func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
 
 // standing is the state that the vendor's list gives a webhook of ours. One
 // whose secret is being changed keeps its state: rotation decides it.
-func standing(w *store.Webhook, byID map[string]geonode.Webhook) store.WebhookState {
+func standing(w *store.Webhook, byID map[string]*geonode.Webhook) store.WebhookState {
 	v, there := byID[*w.VendorWebhookID]
 	switch {
 	case w.State == store.WebhookRotating || w.State == store.WebhookSecretUnknown:

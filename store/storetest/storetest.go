@@ -64,52 +64,52 @@ func Main(m Runner) {
 }
 
 // New returns a store on a fresh, migrated database that goes with the test.
-func New(t testing.TB) *store.Store {
-	t.Helper()
-	return Open(t, DSN(t))
+func New(tb testing.TB) *store.Store {
+	tb.Helper()
+	return Open(tb, DSN(tb))
 }
 
 // Open returns a further store on an existing database, as a second process
 // would have; it is closed with the test.
-func Open(t testing.TB, dsn string) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{DSN: dsn, MaxConns: 12})
+func Open(tb testing.TB, dsn string) *store.Store {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), store.Config{DSN: dsn, MaxConns: 12})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 // DSN returns the address of a fresh, migrated database.
-func DSN(t testing.TB) string {
-	t.Helper()
+func DSN(tb testing.TB) string {
+	tb.Helper()
 	srv, err := shared()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return create(t, srv, "TEMPLATE "+srv.template)
+	return create(tb, srv, "TEMPLATE "+srv.template)
 }
 
 // EmptyDSN returns the address of a fresh database without any table.
-func EmptyDSN(t testing.TB) string {
-	t.Helper()
+func EmptyDSN(tb testing.TB) string {
+	tb.Helper()
 	srv, err := shared()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return create(t, srv, "TEMPLATE template0 ENCODING 'UTF8'")
+	return create(tb, srv, "TEMPLATE template0 ENCODING 'UTF8'")
 }
 
-func create(t testing.TB, srv server, how string) string {
-	t.Helper()
+func create(tb testing.TB, srv server, how string) string {
+	tb.Helper()
 	name := "rollcall_test_" + token()
-	if err := admin(t.Context(), srv.dsn, "CREATE DATABASE "+name+" "+how); err != nil {
-		t.Fatal(err)
+	if err := admin(tb.Context(), srv.dsn, "CREATE DATABASE "+name+" "+how); err != nil {
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := admin(context.Background(), srv.dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
-			t.Log(err)
+			tb.Log(err)
 		}
 	})
 	return withDatabase(srv.dsn, name)
