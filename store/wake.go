@@ -23,15 +23,27 @@ func (t Tx) WakeJobs(ctx context.Context, ids []int64, net Net) ([]int64, error)
 	return woken, translate(err)
 }
 
-// NoteWebhook notes when the first webhook for each job came, settled or not.
-func (t Tx) NoteWebhook(ctx context.Context, ids []int64, now time.Time) error {
+// WakeByWebhook is WakeJobs for the webhook net. It also notes when the first
+// webhook for each job came, settled or not. Both are one statement, so that
+// the rows are locked once and in one order.
+func (t Tx) WakeByWebhook(ctx context.Context, ids []int64, now time.Time) ([]int64, error) {
 	if len(ids) == 0 {
-		return nil
+		return nil, nil
 	}
-	_, err := t.db.NewRaw(`UPDATE jobs SET webhook_at = ? WHERE id IN (
-		SELECT id FROM jobs WHERE id IN (?) AND webhook_at IS NULL ORDER BY id FOR UPDATE)`,
-		now, bun.List(ids)).Exec(ctx)
-	return translate(err)
+	var rows []KnownJob
+	err := t.db.NewRaw(`UPDATE jobs SET webhook_at = coalesce(webhook_at, ?),
+			wake_seq = CASE WHEN state IN ('accepted', 'given_up') THEN wake_seq + 1 ELSE wake_seq END,
+			wake_net = CASE WHEN state IN ('accepted', 'given_up') THEN 'webhook' ELSE wake_net END
+		WHERE id IN (SELECT id FROM jobs WHERE id IN (?)
+			AND (state IN ('accepted', 'given_up') OR webhook_at IS NULL) ORDER BY id FOR UPDATE)
+		RETURNING id, state`, now, bun.List(ids)).Scan(ctx, &rows)
+	var woken []int64
+	for _, r := range rows {
+		if r.State == JobAccepted || r.State == JobGivenUp {
+			woken = append(woken, r.ID)
+		}
+	}
+	return woken, translate(err)
 }
 
 // WakeDue wakes for polling the jobs whose next poll is due, oldest first, and
@@ -58,6 +70,15 @@ func (t Tx) ClaimHeld(ctx context.Context, vendorJobIDs []string) ([]int64, erro
 		FROM jobs j WHERE j.vendor_job_id = pe.vendor_job_id AND pe.state IN ('held', 'foreign')
 		  AND pe.vendor_job_id IN (?)
 		RETURNING j.id`, bun.List(vendorJobIDs)).Scan(ctx, &ids)
+	return ids, translate(err)
+}
+
+// HeldKnown lists the vendor ids of held events whose job is known by now.
+func (q Queries) HeldKnown(ctx context.Context, limit int) ([]string, error) {
+	var ids []string
+	err := q.db.NewRaw(`SELECT pe.vendor_job_id FROM processed_events pe
+		JOIN jobs j ON j.vendor_job_id = pe.vendor_job_id
+		WHERE pe.state = 'held' LIMIT ?`, limit).Scan(ctx, &ids)
 	return ids, translate(err)
 }
 

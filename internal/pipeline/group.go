@@ -164,11 +164,11 @@ func (g *groupCommit) write(group []waiting) error {
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
-		slices.Sort(jobs)
-		if err := tx.NoteWebhook(ctx, jobs, g.p.now()); err != nil {
+		woken, err := tx.WakeByWebhook(ctx, jobs, g.p.now())
+		if err != nil {
 			return err
 		}
-		return g.p.wake(ctx, tx, jobs, store.NetWebhook, "a webhook arrived")
+		return g.p.woken(ctx, tx, woken, store.NetWebhook, "a webhook arrived")
 	})
 	if err != nil {
 		return fmt.Errorf("commit %d deliveries: %w", len(group), err)

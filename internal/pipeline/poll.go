@@ -59,7 +59,7 @@ func (p *Pipeline) Sweep(ctx context.Context) error {
 	if err := p.queue.adopt(ctx, expired); err != nil {
 		return fmt.Errorf("ask for adoption: %w", err)
 	}
-	held, err := p.store.HeldSince(ctx, now, sweepGroup)
+	held, err := p.store.HeldKnown(ctx, sweepGroup)
 	if err != nil {
 		return fmt.Errorf("look for held events: %w", err)
 	}
@@ -100,10 +100,11 @@ func (p *Pipeline) claimHeld(ctx context.Context, vendorJobIDs []string) error {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		if err := tx.NoteWebhook(ctx, ids, now); err != nil {
+		woken, err := tx.WakeByWebhook(ctx, ids, now)
+		if err != nil {
 			return err
 		}
-		return p.wake(ctx, tx, ids, store.NetWebhook, "a webhook that came before the job's id was known")
+		return p.woken(ctx, tx, woken, store.NetWebhook, "a webhook that came before the job's id was known")
 	})
 	if err != nil {
 		return fmt.Errorf("claim held events: %w", err)
@@ -118,6 +119,11 @@ func (p *Pipeline) wake(ctx context.Context, tx store.Tx, ids []int64, net store
 	if err != nil {
 		return err
 	}
+	return p.woken(ctx, tx, woken, net, why)
+}
+
+// woken adds what belongs to a wake: its line in the timeline and the task.
+func (p *Pipeline) woken(ctx context.Context, tx store.Tx, woken []int64, net store.Net, why string) error {
 	now := p.now()
 	events := make([]store.JobEvent, len(woken))
 	for i, id := range woken {
