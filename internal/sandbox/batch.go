@@ -125,7 +125,8 @@ func (s *Sandbox) viewBatch(j *job, page, size int, truth bool) wireBatchJob {
 	view.BatchConfig = j.batchConfig()
 	view.InvalidURLs = &snap.invalid
 	results := make([]wireBatchItem, 0, len(snap.items))
-	for _, it := range snap.items {
+	for i := range snap.items {
+		it := &snap.items[i]
 		code, message := failure(it)
 		results = append(results, wireBatchItem{
 			InputIndex: it.number, URL: it.url, Status: it.status, ErrorCode: code, ErrorMessage: message,

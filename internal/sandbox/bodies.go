@@ -83,3 +83,36 @@ func (b *bodyFile) close() error {
 	b.file = nil
 	return err
 }
+
+// pageCache holds the latest made pages ready, since a page is asked for several times within a short while.
+type pageCache struct {
+	mu    sync.Mutex
+	pages map[string]content
+	order []string // The oldest first.
+	size  int
+	limit int
+}
+
+func (c *pageCache) get(key string) (content, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.pages[key]
+	return found, ok
+}
+
+// put keeps a page, unless it would take an eighth of the room, and lets the oldest go.
+func (c *pageCache) put(key string, page content) {
+	weight := len(page.Markdown) + len(page.HTML)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.pages[key]; ok || weight > c.limit/8 {
+		return
+	}
+	c.pages[key] = page
+	c.order = append(c.order, key)
+	for c.size += weight; c.size > c.limit; c.order = c.order[1:] {
+		old := c.pages[c.order[0]]
+		c.size -= len(old.Markdown) + len(old.HTML)
+		delete(c.pages, c.order[0])
+	}
+}

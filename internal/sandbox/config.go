@@ -58,6 +58,8 @@ type Config struct {
 	// MaxKeptBytes bounds the temporary file that holds really fetched pages; a page that no longer fits fails
 	// with SANDBOX_FULL. Default: 8 GiB.
 	MaxKeptBytes int64
+	// CacheBytes bounds the text of made pages that is kept ready in memory. Default: 32 MiB.
+	CacheBytes int
 	// SyncTimeout bounds one sync extraction, and MaxRequestBytes the body of any call. Defaults: 30 s, 16 MiB.
 	SyncTimeout     time.Duration
 	MaxRequestBytes int64
@@ -86,8 +88,8 @@ type Config struct {
 	EarlyLag  time.Duration
 }
 
-// withDefaults returns the settings with every zero value replaced.
-func (c Config) withDefaults() Config {
+// withDefaults replaces every zero value.
+func (c *Config) withDefaults() {
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // The one place that sets the clock when none was handed in.
 	}
@@ -105,7 +107,6 @@ func (c Config) withDefaults() Config {
 	}
 	c.defaultLimits()
 	c.defaultTimes()
-	return c
 }
 
 func (c *Config) defaultLimits() {
@@ -122,6 +123,7 @@ func (c *Config) defaultLimits() {
 		{&c.DeliveryParallel, 16},
 		{&c.MaxQueued, 10_000},
 		{&c.ReorderAfter, 3},
+		{&c.CacheBytes, 32 << 20},
 	} {
 		if *d.at == 0 {
 			*d.at = d.to
@@ -158,7 +160,7 @@ func (c *Config) defaultTimes() {
 }
 
 // check names every setting that makes no sense, all at once.
-func (c Config) check() error {
+func (c *Config) check() error {
 	var errs []error
 	for name, n := range map[string]int{
 		"Parallelism": c.Parallelism, "MaxURLsPerBatch": c.MaxURLsPerBatch, "MaxCrawlDepth": c.MaxCrawlDepth,

@@ -45,7 +45,7 @@ func decodeText(raw []byte, contentType string) string {
 // error, since pages come from anywhere.
 func markdownOfNode(ctx context.Context, doc *html.Node, at *url.URL) (string, error) {
 	var out []byte
-	err := func() (err error) { //nolint:nonamedreturns // The deferred recover has to set the result.
+	err := func() (err error) {
 		defer func() {
 			if r := recover(); r != nil {
 				err = fmt.Errorf("%w: %v", errConvert, r)
@@ -145,7 +145,7 @@ func fenced(text, language string) string {
 func latin1(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
-		if r < 0x100 {
+		if 0 <= r && r < 0x100 {
 			out = append(out, byte(r))
 		}
 	}

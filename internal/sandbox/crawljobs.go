@@ -107,7 +107,8 @@ func (s *Sandbox) viewCrawl(j *job, page, size int, truth bool) wireCrawlJob {
 	view := snap.crawlSummary(j)
 	view.CrawlConfig = j.crawlConfig()
 	results := make([]wireCrawlPage, 0, len(snap.items))
-	for _, it := range snap.items {
+	for i := range snap.items {
+		it := &snap.items[i]
 		code, message := failure(it)
 		row := wireCrawlPage{
 			URL: it.url, Depth: it.depth, Status: it.status, ErrorCode: code, ErrorMessage: message,

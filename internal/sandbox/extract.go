@@ -95,7 +95,7 @@ func (s *Sandbox) viewExtract(j *job, truth bool) wireExtractJob {
 	if snap.status != stateCompleted && snap.status != stateFailed {
 		return view
 	}
-	it := snap.items[0]
+	it := &snap.items[0]
 	view.TokensCharged = &it.charged
 	if it.end.code != "" {
 		view.Error = &wireExtractError{
@@ -109,7 +109,7 @@ func (s *Sandbox) viewExtract(j *job, truth bool) wireExtractJob {
 }
 
 // metadata is what the vendor reports about a good page.
-func (j *job) metadata(it item) *wireExtractMeta {
+func (j *job) metadata(it *item) *wireExtractMeta {
 	mode := "async"
 	if j.kind == kindSync {
 		mode = "sync"

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,7 +59,7 @@ func TestFaultDup(t *testing.T) {
 	for i := range uint64(4) {
 		r.batch(MadeURLs(1, i)...)
 		first, second := rec.take(t), rec.take(t)
-		if string(first.body) != string(second.body) || first.header.Get("X-Webhook-Delivery-Id") != second.header.Get("X-Webhook-Delivery-Id") {
+		if !bytes.Equal(first.body, second.body) || first.header.Get("X-Webhook-Delivery-Id") != second.header.Get("X-Webhook-Delivery-Id") {
 			t.Error("the second is not the same delivery")
 		}
 	}

@@ -58,7 +58,7 @@ func followAtMost(n int) func(*http.Request, []*http.Request) error {
 			return errRedirects
 		}
 		if hostKey(r.URL) != hostKey(via[0].URL) {
-			r.Header = http.Header{"User-Agent": {userAgent}, "Accept": {acceptHeader}}
+			r.Header = http.Header{"User-Agent": {userAgent}, "Accept": {acceptHeader}} //nolint:gosec // G119: nothing of the job's headers is left.
 		}
 		return nil
 	}

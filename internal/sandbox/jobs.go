@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,12 +40,7 @@ type options struct {
 }
 
 func (o options) wants(format string) bool {
-	for _, f := range o.formats {
-		if f == format {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.formats, format)
 }
 
 // job is one accepted job. Its fields are guarded by Sandbox.mu, apart from those set before it is accepted.
@@ -68,7 +64,6 @@ type job struct {
 	reserved  int
 
 	rush   bool      // Runs without the simulated run length.
-	early  bool      // Its event was sent ahead of the 202.
 	never  bool      // Stays processing for ever.
 	stale  time.Time // Until then reads show it running.
 	done   chan struct{}

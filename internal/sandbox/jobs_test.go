@@ -260,12 +260,11 @@ func TestBatchBadRequests(t *testing.T) {
 			r := *r
 			r.t, r.mark = t, "a bad request"
 			a := r.call("POST", "/v1/batch", c.body)
-			d, got := a.want(422), ""
-			if c.member == "code" {
-				got = d.str("code")
-			} else {
-				got = d.str("detail", 0, "type")
+			path := []any{"code"}
+			if c.member == "detail" {
+				path = []any{"detail", 0, "type"}
 			}
+			got := a.want(422).str(path...)
 			if got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

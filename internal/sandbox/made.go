@@ -68,8 +68,13 @@ func (s *Sandbox) makePage(u *url.URL) content {
 	if c, ok := s.magicPage(&at, word); ok {
 		return c
 	}
-	text := s.writePage(&at)
-	return s.madeContent(text, &at)
+	key := at.String()
+	if c, ok := s.made.get(key); ok {
+		return c
+	}
+	c := s.madeContent(s.writePage(&at), &at)
+	s.made.put(key, c)
+	return c
 }
 
 // madeContent turns made HTML into content. The library turns every made page into Markdown; should it ever not, the

@@ -10,7 +10,7 @@ import (
 // maxSlow is the longest that /slow/ waits; maxHuge the largest that /huge/ makes, in MiB.
 const (
 	maxSlow = 10 * time.Minute
-	maxHuge = 64
+	maxHuge = 32
 )
 
 // magicParts splits a path such as /fail/NOT_FOUND into its word and its value.

@@ -9,7 +9,7 @@ import (
 func (s *Sandbox) magicPage(at *url.URL, word string) (content, bool) {
 	switch word {
 	case "huge":
-		return s.madeContent(hugePage(hugeness(at.Path)), at), true
+		return hugePage(hugeness(at.Path)), true
 	case "latin1":
 		raw := latin1("<html><head><meta charset=\"iso-8859-1\"><title>Latin 1</title></head><body><h1>Déjà vu</h1>" +
 			"<p>Größe, naïve, señor, ½ £ ±</p></body></html>")
@@ -31,11 +31,17 @@ func (s *Sandbox) magicPage(at *url.URL, word string) (content, bool) {
 	}
 }
 
-// hugePage is a page of about n bytes of HTML.
-func hugePage(n int) string {
-	const line = "<p>All the kettles of the harbor stand in one long quiet row, and every one of them is counted.</p>\n"
-	return "<html><head><title>Huge</title></head><body><h1>Huge</h1>\n" + strings.Repeat(line, n/len(line)+1) +
-		"</body></html>"
+// hugePage is a page whose Markdown is a little over n bytes. It is put together by hand, since the library would take
+// a second for it.
+func hugePage(n int) content {
+	const line = "All the kettles of the harbor stand in one long quiet row, and every one of them is counted."
+	count := n/(len(line)+len("\n\n")) + 1
+	return content{
+		Markdown: "# Huge" + strings.Repeat("\n\n"+line, count),
+		HTML: "<html><head><title>Huge</title></head><body><h1>Huge</h1>\n" +
+			strings.Repeat("<p>"+line+"</p>\n", count) + "</body></html>",
+		Links: []string{},
+	}
 }
 
 // hostilePage tries what a page may try against those who show it. Nothing of it may run or load anywhere.
@@ -60,6 +66,6 @@ const hostilePage = `<!doctype html>
 <p>&lt;script&gt;window.hostile = 12&lt;/script&gt; &lt;img src=x onerror=window.hostile=13&gt;</p>
 <p>[a](javascript:window.hostile=14) ![b](https://beacon.invalid/md.png) <a href="https://example.test/?a=1&amp;b=%22%3E">fine</a></p>
 <p style="background:url('https://beacon.invalid/inline.png')">styled</p>
-<p>‮txet desrever‬ and ` + "`code`" + ` and </textarea></title></style></p>
+<p>&#8238;txet desrever&#8236; and ` + "`code`" + ` and </textarea></title></style></p>
 </body></html>
 `

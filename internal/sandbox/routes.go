@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -80,7 +81,7 @@ func (s *Sandbox) routes() http.Handler {
 func (s *Sandbox) serve(name string, do handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{r: r, name: name}
-		plan, err := s.admit(w, c)
+		plan, err := s.admit(r.Context(), w, c)
 		var rep reply
 		if err == nil {
 			rep, err = do(c)
@@ -89,12 +90,12 @@ func (s *Sandbox) serve(name string, do handler) http.HandlerFunc {
 			s.count(c.name, 0)
 			panic(http.ErrAbortHandler)
 		}
-		s.write(w, c, rep, err, plan.truncate)
+		s.write(r.Context(), w, c, rep, err, plan.truncate)
 	}
 }
 
 // admit does what stands before every handler. An error is the answer.
-func (s *Sandbox) admit(w http.ResponseWriter, c *call) (callPlan, error) {
+func (s *Sandbox) admit(ctx context.Context, w http.ResponseWriter, c *call) (callPlan, error) {
 	account, ok := s.cfg.APIKeys[c.r.Header.Get("X-Api-Key")]
 	if !ok {
 		return callPlan{}, errUnauthorized()
@@ -115,7 +116,7 @@ func (s *Sandbox) admit(w http.ResponseWriter, c *call) (callPlan, error) {
 	if closed {
 		return callPlan{}, errUnavailable(http.StatusServiceUnavailable)
 	}
-	if plan.slow > 0 && !sleep(c.r.Context(), plan.slow) {
+	if plan.slow > 0 && !sleep(ctx, plan.slow) {
 		return callPlan{}, errUnavailable(http.StatusServiceUnavailable)
 	}
 	return plan, plan.err
@@ -189,14 +190,16 @@ func htmlError(status int) error {
 }
 
 // write sends the answer and counts the call.
-func (s *Sandbox) write(w http.ResponseWriter, c *call, rep reply, err error, truncate bool) {
+func (s *Sandbox) write(
+	ctx context.Context, w http.ResponseWriter, c *call, rep reply, err error, truncate bool,
+) {
 	status, contentType, body := rep.status, "application/json", []byte(nil)
 	if err != nil {
-		status, contentType, body = s.errorAnswer(w, c, err)
+		status, contentType, body = s.errorAnswer(ctx, w, c, err)
 	} else if rep.body != nil {
 		body, err = json.Marshal(rep.body)
 		if err != nil {
-			s.log.ErrorContext(c.r.Context(), "answer not encoded", slog.String("call", c.name), slog.Any("err", err))
+			s.log.ErrorContext(ctx, "answer not encoded", slog.String("call", c.name), slog.Any("err", err))
 			status = http.StatusInternalServerError
 		}
 	}
@@ -215,12 +218,14 @@ func (s *Sandbox) write(w http.ResponseWriter, c *call, rep reply, err error, tr
 		panic(http.ErrAbortHandler)
 	}
 	if _, err := w.Write(body); err != nil && len(body) > 0 {
-		s.log.DebugContext(c.r.Context(), "answer not sent", slog.String("call", c.name), slog.Any("err", err))
+		s.log.DebugContext(ctx, "answer not sent", slog.String("call", c.name), slog.Any("err", err))
 	}
 }
 
 // errorAnswer is the status, content type and body for an error.
-func (s *Sandbox) errorAnswer(w http.ResponseWriter, c *call, err error) (int, string, []byte) {
+func (s *Sandbox) errorAnswer(
+	ctx context.Context, w http.ResponseWriter, c *call, err error,
+) (int, string, []byte) {
 	status, body := http.StatusInternalServerError, any(nil)
 	var standard *apiError
 	var validation *validationError
@@ -242,7 +247,7 @@ func (s *Sandbox) errorAnswer(w http.ResponseWriter, c *call, err error) (int, s
 	case errors.As(err, &extraction):
 		status, body = http.StatusUnprocessableEntity, extraction.body
 	default:
-		s.log.ErrorContext(c.r.Context(), "call without answer", slog.String("call", c.name), slog.Any("err", err))
+		s.log.ErrorContext(ctx, "call without answer", slog.String("call", c.name), slog.Any("err", err))
 	}
 	if form := s.Switches().ErrorBody; c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
 		switch form {
@@ -256,18 +261,18 @@ func (s *Sandbox) errorAnswer(w http.ResponseWriter, c *call, err error) (int, s
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		s.log.ErrorContext(c.r.Context(), "error not encoded", slog.String("call", c.name), slog.Any("err", err))
+		s.log.ErrorContext(ctx, "error not encoded", slog.String("call", c.name), slog.Any("err", err))
 	}
 	return status, "application/json", text
 }
 
 // unknown answers paths that the sandbox doesn't have, map and search among them.
 func (s *Sandbox) unknown(w http.ResponseWriter, r *http.Request) {
-	s.write(w, &call{r: r, name: "unknown"}, reply{}, errNotFound("path"), false)
+	s.write(r.Context(), w, &call{r: r, name: "unknown"}, reply{}, errNotFound("path"), false)
 }
 
 func (s *Sandbox) getHealth(w http.ResponseWriter, r *http.Request) {
-	s.write(w, &call{r: r, name: "health"}, reply{http.StatusOK, wireHealth{Status: "ok"}}, nil, false)
+	s.write(r.Context(), w, &call{r: r, name: "health"}, reply{http.StatusOK, wireHealth{Status: "ok"}}, nil, false)
 }
 
 // front is the only page for people.

@@ -25,15 +25,16 @@ func (s *Sandbox) kick() {
 		if j.next < len(j.items) {
 			s.ready = append(s.ready, j)
 		}
-		s.spawn(func() { s.run(j, it) })
+		rush := j.rush
+		s.spawn(func() { s.run(j, it, rush) })
 	}
 }
 
-// run carries one item to its end: waits its run length, visits the page, records the outcome.
-func (s *Sandbox) run(j *job, it *item) {
+// run carries one item to its end: waits its run length, unless it is in a rush, visits the page, records the outcome.
+func (s *Sandbox) run(j *job, it *item, rush bool) {
 	started := s.now()
 	length := s.dice.logNormal(s.cfg.RunTime, s.cfg.RunSpread, "run", j.key, it.url)
-	if !j.rush && !sleep(s.ctx, length) {
+	if !rush && !sleep(s.ctx, length) {
 		return
 	}
 	page, end := s.visitItem(s.ctx, j, it)
@@ -199,11 +200,11 @@ func (s *Sandbox) hurry(ctx context.Context, j *job) {
 	select {
 	case <-j.done:
 	case <-ctx.Done():
-		s.late(j)
+		s.late(j) //nolint:contextcheck // Deliveries live on after the call.
 		return
 	}
 	s.mu.Lock()
-	sent := s.fire(j)
+	sent := s.fire(j) //nolint:contextcheck // Deliveries live on after the call.
 	s.sent.Early += len(sent)
 	s.mu.Unlock()
 	for _, d := range sent {

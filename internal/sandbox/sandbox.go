@@ -23,6 +23,7 @@ type Sandbox struct {
 	handler http.Handler
 	fetcher *fetcher
 	bodies  *bodyFile
+	made    pageCache
 	sender  *sender
 
 	ctx    context.Context
@@ -60,7 +61,7 @@ type account struct {
 // New makes a sandbox. It runs nothing until its Handler gets calls. The error names every setting that makes no
 // sense. Close or Shutdown must be called in the end.
 func New(cfg Config) (*Sandbox, error) {
-	cfg = cfg.withDefaults()
+	cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("sandbox settings: %w", err)
 	}
@@ -70,6 +71,7 @@ func New(cfg Config) (*Sandbox, error) {
 		boot: strconv.FormatInt(cfg.Now().UnixNano(), 36),
 		ctx:  ctx, cancel: cancel,
 		fetcher: newFetcher(cfg), bodies: &bodyFile{limit: cfg.MaxKeptBytes},
+		made:   pageCache{limit: cfg.CacheBytes, pages: map[string]content{}},
 		faults: maps.Clone(cfg.Faults), switches: cfg.Switches,
 		accounts: map[string]*account{}, jobs: map[string]*job{},
 		slots: cfg.Parallelism, attempts: map[string]int{}, rolls: map[uint64]uint64{}, calls: map[string]*CallCount{},

@@ -70,7 +70,7 @@ func (s *Sandbox) invalidURLs(urls []string) []any {
 }
 
 // contentOf is the content of an item in the formats asked for; nil unless it is good.
-func (s *Sandbox) contentOf(it item, o options) *wireContent {
+func (s *Sandbox) contentOf(it *item, o options) *wireContent {
 	if it.status != stateCompleted {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s *Sandbox) contentOf(it item, o options) *wireContent {
 }
 
 // itemMeta is what the vendor reports about an item; nil when it never ran.
-func itemMeta(it item) *wireItemMeta {
+func itemMeta(it *item) *wireItemMeta {
 	if it.status == stateCancelled {
 		return nil
 	}
@@ -101,7 +101,7 @@ func itemMeta(it item) *wireItemMeta {
 }
 
 // failure is the code and message of an item; nil for none.
-func failure(it item) (*string, *string) {
+func failure(it *item) (*string, *string) {
 	if it.end.code == "" || it.status != stateFailed {
 		return nil, nil
 	}

@@ -75,7 +75,7 @@ func (s *Sandbox) visitMade(ctx context.Context, u *url.URL, attempt int) (*page
 }
 
 // text reads the content of a good item again.
-func (s *Sandbox) text(it item) content {
+func (s *Sandbox) text(it *item) content {
 	if it.body.length > 0 {
 		c, err := s.bodies.get(it.body)
 		if err != nil {

@@ -30,7 +30,9 @@ type hook struct {
 const maxLog = 20_000
 
 // eventTypes are the events there are, one for each kind of job.
-func eventTypes() []string { return []string{"extract_completed", "batch_completed", "crawl_completed"} }
+func eventTypes() []string {
+	return []string{"extract_completed", "batch_completed", "crawl_completed"}
+}
 
 // webhookRequest is WebhookCreateRequest and WebhookUpdateRequest.
 type webhookRequest struct {
@@ -126,7 +128,7 @@ func (s *Sandbox) withHook(c *call, do func(*hook) reply) (reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range c.account.hooks {
-		if h.id == strings.ToLower(id) {
+		if strings.EqualFold(h.id, id) {
 			return do(h), nil
 		}
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -130,7 +131,7 @@ func TestDeliveryRetries(t *testing.T) {
 	first := rec.take(t)
 	for i := 2; i <= 3; i++ {
 		d := rec.take(t)
-		if string(d.body) != string(first.body) || d.header.Get("X-Webhook-Signature") != Sign(SignatureForm{}, secret, "", "", d.body) {
+		if !bytes.Equal(d.body, first.body) || d.header.Get("X-Webhook-Signature") != Sign(SignatureForm{}, secret, "", "", d.body) {
 			t.Errorf("attempt %d is not the same signed body", i)
 		}
 	}

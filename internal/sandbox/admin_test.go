@@ -1,0 +1,126 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	r := setup(t, quick())
+	r.extract("https://shop.sandbox.test/item/1")
+	var got Books
+	if err := json.Unmarshal(r.call("GET", "/_sandbox/books", nil).raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, r.Books()); diff != "" {
+		t.Errorf("books over HTTP and in Go differ: %s", diff)
+	}
+	if f := r.call("PUT", "/_sandbox/faults", `{"drop":0.5}`).want(200); f.at("drop").v != 0.5 || r.Faults()[FaultDrop] != 0.5 {
+		t.Errorf("got %v", f.v)
+	}
+	r.call("PUT", "/_sandbox/faults", `dup=0.25`).want(200)
+	if f := r.call("GET", "/_sandbox/faults", nil).want(200); f.at("dup").v != 0.25 {
+		t.Errorf("got %v", f.v)
+	}
+	if a := r.call("PUT", "/_sandbox/faults", `drip=1`); a.status != 422 || !strings.Contains(string(a.raw), "drop") {
+		t.Errorf("got %d %s", a.status, a.raw)
+	}
+	r.call("PUT", "/_sandbox/switches", `{"callback_body":"full","signature":{"prefix":"v1="}}`).want(200)
+	if w := r.Switches(); w.CallbackBody != "full" || w.Signature.Prefix != "v1=" {
+		t.Errorf("got %+v", w)
+	}
+	for _, bad := range []string{`{"callback_body":"none"}`, `{"unknown":1}`, `x`} {
+		if a := r.call("PUT", "/_sandbox/switches", bad); a.status != 422 {
+			t.Errorf("%s: got %d", bad, a.status)
+		}
+	}
+}
+
+func TestAdminAccess(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.AdminToken = "letmein"
+	r := setup(t, cfg)
+	for name, c := range map[string]struct {
+		remote, host, token, site string
+		want                      int
+	}{
+		"Loopback":    {"127.0.0.1:5", "127.0.0.1:9", "", "", 200},
+		"Localhost":   {"[::1]:5", "localhost:9", "", "none", 200},
+		"Remote":      {"192.0.2.1:5", "sandbox:9", "", "", 403},
+		"RemoteToken": {"192.0.2.1:5", "sandbox:9", "letmein", "", 200},
+		"WrongToken":  {"192.0.2.1:5", "sandbox:9", "letmeout", "", 403},
+		"Rebinding":   {"127.0.0.1:5", "evil.test:9", "", "", 403},
+		"CrossSite":   {"127.0.0.1:5", "127.0.0.1:9", "", "cross-site", 403},
+	} {
+		req := httptest.NewRequest(http.MethodGet, "/_sandbox/books", nil)
+		req.RemoteAddr, req.Host = c.remote, c.host
+		req.Header.Set("X-Sandbox-Admin", c.token)
+		req.Header.Set("Sec-Fetch-Site", c.site)
+		rec := httptest.NewRecorder()
+		r.Handler().ServeHTTP(rec, req)
+		if rec.Code != c.want || rec.Header().Get("X-Rollcall-Sandbox") != "1" {
+			t.Errorf("%s: got %d, want %d", name, rec.Code, c.want)
+		}
+	}
+}
+
+func TestErrorBodies(t *testing.T) {
+	t.Parallel()
+	r := setup(t, quick())
+	for form, want := range map[string]string{"empty": "", "html": "<html>", "standard": `"code"`} {
+		if err := r.SetSwitches(Switches{ErrorBody: form}); err != nil {
+			t.Fatal(err)
+		}
+		a := r.call("GET", "/v1/extract/none", nil)
+		if a.status != 404 || !strings.Contains(string(a.raw), want) || (want == "" && len(a.raw) > 0) {
+			t.Errorf("%s: got %d %s", form, a.status, a.raw)
+		}
+	}
+}
+
+func TestSwitchesOfBatch(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Parallelism = 1
+	cfg.Switches = Switches{
+		IndexAccepted: true, InvalidObjects: true, OldestFirst: true, CancelFreezes: true, CancelledOmitted: true,
+		EventsForCancelled: true, EventsForFailed: true,
+	}
+	r := setup(t, cfg)
+	rec := newReceiver(t, nil)
+	r.hook(rec, "batch_completed")
+	r.hook(rec, "extract_completed")
+	a := r.call("POST", "/v1/batch", `{"urls":["x","https://shop.sandbox.test/slow/300ms","https://shop.sandbox.test/2"]}`).want(202)
+	if a.str("invalid_urls", 0, "url") != "x" {
+		t.Errorf("invalid_urls: %v", a.at("invalid_urls").v)
+	}
+	path := a.str("status_url")
+	r.until("started", func(b Books) bool { return b.Jobs[0].Outcomes[0].Status == "processing" })
+	r.call("DELETE", path, nil).want(202)
+	if got := rec.take(t).doc(t).str("data", "status"); got != "cancelled" {
+		t.Errorf("event: got %s", got)
+	}
+	r.until("frozen", func(b Books) bool { return b.Reserved == 0 })
+	d := r.call("GET", path, nil).want(200)
+	if d.num("cancelled_urls") != 2 || len(d.list("results")) != 0 || r.Books().Charged != 0 {
+		t.Errorf("got %v", d.v)
+	}
+	r.extract("https://shop.sandbox.test/fail/X")
+	if got := rec.take(t).doc(t).str("data", "status"); got != "failed" {
+		t.Errorf("event: got %s", got)
+	}
+	second := r.finish(r.batch("y", "https://shop.sandbox.test/2"))
+	if second.num("results", 0, "input_index") != 0 {
+		t.Errorf("got %v", second.at("results").v)
+	}
+	if got := r.call("GET", "/v1/batch/jobs?page_size=5", nil).want(200).str("jobs", 1, "job_id"); got != second.str("job_id") {
+		t.Error("the newest job is not last")
+	}
+}
