@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
 )
@@ -157,7 +158,7 @@ func itemTabs(b *store.Batch, state string) views.ItemTabs {
 }
 
 func batchOptions(b *store.Batch) (views.BatchOptions, error) {
-	var o Options
+	var o pipeline.Options
 	if err := json.Unmarshal(b.Options, &o); err != nil {
 		return views.BatchOptions{}, fmt.Errorf("options of batch %d: %w", b.ID, err)
 	}

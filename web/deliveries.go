@@ -1,11 +1,13 @@
 package web
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -124,29 +126,30 @@ func deliveryProps(story *store.DeliveryStory) views.DeliveryProps {
 	return p
 }
 
-// shownHeaders reads "Name: value" lines as the pipeline keeps them. Values
-// that open doors elsewhere are masked; a signature is none, it opens nothing
-// without its body and secret, and it is what one looks for here.
+// shownHeaders reads the headers as the pipeline keeps them: JSON, a list of
+// values by name. Values that open doors elsewhere are masked; a signature is
+// none, it opens nothing without its body and secret, and it is what one looks
+// for here.
 func shownHeaders(kept []byte) ([]views.Pair, string) {
-	var pairs []views.Pair
-	contentType := ""
-	lines := bufio.NewScanner(bytes.NewReader(kept))
-	lines.Buffer(nil, len(kept)+1)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(clean(lines.Text(), 4000), ":")
-		if !ok {
-			continue
-		}
-		value = strings.TrimSpace(value)
-		switch strings.ToLower(name) {
-		case "authorization", "cookie", "proxy-authorization", "x-api-key":
-			value = "••••••"
-		case "content-type":
-			contentType = value
-		}
-		pairs = append(pairs, views.Pair{Name: name, Value: value})
+	var headers map[string][]string
+	if json.Unmarshal(kept, &headers) != nil {
+		return nil, "" // Removed with the body after the time they are kept for.
 	}
-	return pairs, contentType
+	var pairs []views.Pair
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			pairs = append(pairs, views.Pair{Name: name, Value: maskedHeader(name, clean(value, 4000))})
+		}
+	}
+	return pairs, http.Header(headers).Get(echo.HeaderContentType)
+}
+
+func maskedHeader(name, value string) string {
+	switch strings.ToLower(name) {
+	case "authorization", "cookie", "proxy-authorization", "x-api-key":
+		return "••••••"
+	}
+	return value
 }
 
 // hexShown bounds the dump of a body that isn't text.

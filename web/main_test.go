@@ -17,6 +17,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/store/storetest"
 )
@@ -210,35 +211,35 @@ func (v *visitor) submit(path string, form url.Values) page {
 // one has its own tests, and needs a vendor.
 type fakePipeline struct {
 	mu         sync.Mutex
-	submitted  []Submission
-	received   []Incoming
+	submitted  []pipeline.Submission
+	received   []pipeline.Incoming
 	refused    []int
 	settled    []int64
 	runs       int
 	resumes    int
 	sick       error
-	submit     func(Submission) (Submitted, error)
-	answer     func(Incoming) Answer
+	submit     func(pipeline.Submission) (pipeline.Submitted, error)
+	answer     func(pipeline.Incoming) pipeline.Answer
 	receiveCtx func(context.Context)
 }
 
 func newFakePipeline() *fakePipeline {
 	return &fakePipeline{
-		submit: func(Submission) (Submitted, error) { return Submitted{BatchID: 1}, nil },
-		answer: func(Incoming) Answer {
-			return Answer{Status: http.StatusOK, Verdict: store.VerdictAccepted, Message: "accepted"}
+		submit: func(pipeline.Submission) (pipeline.Submitted, error) { return pipeline.Submitted{BatchID: 1}, nil },
+		answer: func(pipeline.Incoming) pipeline.Answer {
+			return pipeline.Answer{Status: http.StatusOK, Verdict: store.VerdictAccepted, Message: "accepted"}
 		},
 	}
 }
 
-func (f *fakePipeline) Submit(_ context.Context, s Submission) (Submitted, error) {
+func (f *fakePipeline) Submit(_ context.Context, s pipeline.Submission) (pipeline.Submitted, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.submitted = append(f.submitted, s)
 	return f.submit(s)
 }
 
-func (f *fakePipeline) Receive(ctx context.Context, in Incoming) Answer {
+func (f *fakePipeline) Receive(ctx context.Context, in pipeline.Incoming) pipeline.Answer {
 	if f.receiveCtx != nil {
 		f.receiveCtx(ctx)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
 )
@@ -53,7 +54,7 @@ func (s *Server) submitBatch(c echo.Context) error {
 		return s.showNewBatch(c, http.StatusUnprocessableEntity, props)
 	}
 	done, err := s.pipeline.Submit(c.Request().Context(), submission)
-	var invalid *InvalidSubmission
+	var invalid *pipeline.InvalidSubmission
 	if errors.As(err, &invalid) {
 		return s.showNewBatch(c, http.StatusUnprocessableEntity, withMistakes(props, invalid))
 	}
@@ -118,11 +119,11 @@ func uploaded(r *http.Request) (string, error) {
 
 // submissionOf turns the form into what the pipeline takes, or says by field
 // why it can't.
-func submissionOf(p views.NewBatchProps, by int64) (Submission, views.Errors) {
+func submissionOf(p views.NewBatchProps, by int64) (pipeline.Submission, views.Errors) {
 	errs := views.Errors{}
-	sub := Submission{
+	sub := pipeline.Submission{
 		Name: p.Name, Kind: store.Kind(p.Kind), Text: p.URLs, LeaveOutBad: p.SkipBad, CreatedBy: &by,
-		Options: Options{
+		Options: pipeline.Options{
 			RenderJS: p.RenderJS, ProxyCountry: p.ProxyCountry, ProxyType: p.ProxyType, WaitUntil: p.WaitUntil,
 			WaitFor: p.WaitFor, ExtractLinks: p.ExtractLinks,
 		},
@@ -181,7 +182,7 @@ func typedHeaders(text string) (map[string]string, string) {
 }
 
 // withMistakes puts what the pipeline refused beside the fields it is about.
-func withMistakes(p views.NewBatchProps, invalid *InvalidSubmission) views.NewBatchProps {
+func withMistakes(p views.NewBatchProps, invalid *pipeline.InvalidSubmission) views.NewBatchProps {
 	p.Errors = views.Errors{}
 	for _, each := range invalid.Fields {
 		name := formField(each.Field)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"rollcall/internal/pipeline"
 )
 
 // Bounds of the webhook endpoint.
@@ -20,6 +22,8 @@ const (
 	maxBodiesInFlight = 128 << 20
 	// bodyTime is how long a body may take to arrive.
 	bodyTime = 30 * time.Second
+	// drainTime is how long a refused body may keep its connection busy.
+	drainTime = 5 * time.Second
 	// receiveTime is how long a delivery may take to be committed. It goes on
 	// when the client has gone: others may share its commit.
 	receiveTime = 15 * time.Second
@@ -36,8 +40,7 @@ func (s *Server) receive(c echo.Context) error {
 	if status, reason := unacceptable(r, s.cfg.MaxBody); status != 0 {
 		return s.refuseUnread(c, status, reason)
 	}
-	control := http.NewResponseController(c.Response())
-	if err := control.SetReadDeadline(s.now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := s.readUntil(c, bodyTime); err != nil {
 		return err
 	}
 	hold := s.flights.hold()
@@ -48,13 +51,22 @@ func (s *Server) receive(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), receiveTime)
 	defer cancel()
-	answer := s.pipeline.Receive(ctx, Incoming{
+	answer := s.pipeline.Receive(ctx, pipeline.Incoming{
 		Endpoint: c.Param("endpoint"), Header: r.Header, Body: body, Source: c.RealIP(), ReceivedAt: s.now(),
 	})
 	if answer.Status == http.StatusServiceUnavailable {
 		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
 	}
 	return c.JSON(answer.Status, map[string]string{"verdict": string(answer.Verdict), "message": answer.Message})
+}
+
+// readUntil bounds how long the rest of a request may take to arrive.
+func (s *Server) readUntil(c echo.Context, d time.Duration) error {
+	err := http.NewResponseController(c.Response()).SetReadDeadline(s.now().Add(d))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }
 
 // unacceptable judges a delivery by its header alone; status 0 lets it in.
@@ -116,6 +128,12 @@ func (s *Server) refuseMethod(c echo.Context) error {
 // refuseUnread answers a delivery whose body isn't read, and has it recorded.
 func (s *Server) refuseUnread(c echo.Context, status int, reason string) error {
 	r := c.Request()
+	if status == http.StatusRequestEntityTooLarge {
+		// The rest would have to be read before the next request could be.
+		c.Response().Header().Set(echo.HeaderConnection, "close")
+	} else if err := s.readUntil(c, drainTime); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), receiveTime)
 	defer cancel()
 	s.pipeline.RefuseUnread(ctx, c.Param("endpoint"), r.Header, c.RealIP(), status, reason)
