@@ -32,23 +32,28 @@ as_root() {
 	fi
 }
 
-# apt installs packages. What apt-get says goes to stderr, so that nobody reads it as our output.
+# apt installs packages, and shows what apt-get said only when that goes wrong.
 apt() {
 	has apt-get && as_root true || return 1
 	echo "setup: installing $* with apt-get" >&2
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 update >&2 || return 1
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@" >&2
+	log=$(mktemp) && status=0
+	as_apt update >"$log" 2>&1 && as_apt -y install --no-install-recommends "$@" >>"$log" 2>&1 || status=$?
+	[ "$status" = 0 ] || cat "$log" >&2
+	rm -f "$log"
+	return "$status"
 }
+
+as_apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
 
 # The package would also make and start a cluster of its own, which nobody here needs.
 apt_postgres() {
 	conf=/etc/postgresql-common/createcluster.d
 	as_root mkdir -p "$conf" || return 1
 	as_root sh -c "echo 'create_main_cluster = false' >$conf/rollcall.conf" || return 1
-	status=0
-	apt postgresql || status=$?
+	installed=0
+	apt postgresql || installed=$?
 	as_root rm -f "$conf/rollcall.conf"
-	return "$status"
+	return "$installed"
 }
 
 missing() {

@@ -11,16 +11,27 @@ import (
 	"strings"
 )
 
-// configure writes the server's three configuration files. They are ours, written at every start; local.conf is the operator's.
+// includeLine makes initdb's postgresql.conf read ours. What an operator writes below it wins.
+const includeLine = "include = 'rollcall.conf'"
+
+// configure writes the server's configuration at every start. What initdb found out about this machine, such as the
+// kind of shared memory that works, stays in postgresql.conf.
 func (l launcher) configure() error {
 	ident, err := l.identConf()
 	if err != nil {
 		return err
 	}
+	main, err := os.ReadFile(filepath.Join(l.folder.data, "postgresql.conf"))
+	if err != nil {
+		return fmt.Errorf("configuration of the database: %w", err)
+	}
 	files := map[string]string{
-		"postgresql.conf": l.serverConf(),
-		"pg_hba.conf":     "# Written by Rollcall at every start.\nlocal all all peer map=" + appName + "\n",
-		"pg_ident.conf":   ident,
+		"rollcall.conf": l.serverConf(),
+		"pg_hba.conf":   "# Written by Rollcall at every start.\nlocal all all peer map=" + appName + "\n",
+		"pg_ident.conf": ident,
+	}
+	if !slices.Contains(strings.Split(string(main), "\n"), includeLine) {
+		files["postgresql.conf"] = string(main) + "\n" + includeLine + "\n"
 	}
 	for name, text := range files {
 		if err := l.folder.replace(filepath.Join(l.folder.data, name), text); err != nil {
@@ -30,15 +41,13 @@ func (l launcher) configure() error {
 	return nil
 }
 
-// serverConf is postgresql.conf.
+// serverConf is rollcall.conf. initdb has seen to the memory and the 100 connections.
 func (l launcher) serverConf() string {
 	values := map[string]string{
 		"listen_addresses":        "",
 		"port":                    port,
 		"unix_socket_directories": `"` + strings.ReplaceAll(l.folder.run, `"`, `""`) + `"`,
 		"unix_socket_permissions": "0700",
-		"max_connections":         "100",
-		"shared_buffers":          "128MB",
 		"max_wal_size":            "1GB",
 		"random_page_cost":        "1.1",
 		"jit":                     "off", // Short queries only lose by it.
@@ -52,11 +61,10 @@ func (l launcher) serverConf() string {
 	}
 	maps.Copy(values, l.settings)
 	var b strings.Builder
-	b.WriteString("# Written by Rollcall at every start. Put changes into local.conf beside this file.\n")
+	b.WriteString("# Written by Rollcall at every start. Put changes at the end of postgresql.conf.\n")
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		fmt.Fprintf(&b, "%s = '%s'\n", name, strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(values[name]))
 	}
-	b.WriteString("include_if_exists = 'local.conf'\n")
 	return b.String()
 }
 

@@ -79,6 +79,33 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestOperatorsSettings makes sure that an operator's change stays and wins, and that the server never opens a port
+// because its configuration was replaced.
+func TestOperatorsSettings(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	stopServer(t, startServer(t, dir))
+	path := filepath.Join(dir, "data", "postgresql.conf")
+	made, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(made, "jit = on\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startServer(t, dir)
+	if got := query(t, server.DSN(), "SHOW jit"); got != "on" {
+		t.Errorf("jit: got %q, want on", got)
+	}
+	stopServer(t, server)
+	if err := os.WriteFile(path, []byte("# replaced\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, startServer(t, dir).DSN(), "SHOW listen_addresses"); got != "" {
+		t.Errorf("listens on %q", got)
+	}
+}
+
 func TestSettingThatTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	_, err := Start(t.Context(), Config{Dir: newDir(t), Settings: map[string]string{"shared_buffers": "some"}})
