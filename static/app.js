@@ -29,7 +29,7 @@
     return near ? `${day.format(date)} (${near})` : full.format(date);
   }
 
-  function localise(element) {
+  function localize(element) {
     const date = new Date(element.dateTime);
     if (Number.isNaN(date.getTime())) return;
     const text = timeText(date, element.dataset.time);
@@ -38,8 +38,8 @@
     if (element.title !== title) element.title = title;
   }
 
-  function localiseAll() {
-    for (const element of document.querySelectorAll("time[data-time]")) localise(element);
+  function localizeAll() {
+    for (const element of document.querySelectorAll("time[data-time]")) localize(element);
   }
 
   // ---- The polite voice of a live page: one sentence a while, and one at the end ----
@@ -85,7 +85,7 @@
     root.dataset.theme = theme;
     root.dataset.bsTheme = dark ? "dark" : "light";
     for (const button of document.querySelectorAll("[data-theme-switch]")) {
-      button.setAttribute("aria-label", `Colour theme: ${themeNames[theme]}`);
+      button.setAttribute("aria-label", `Color theme: ${themeNames[theme]}`);
       button.title = button.getAttribute("aria-label");
     }
   }
@@ -130,19 +130,19 @@
   applyTheme(root.dataset.theme || "auto");
   for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = zone;
   for (const area of document.querySelectorAll("[data-count-lines]")) countLines(area);
-  localiseAll();
-  setInterval(localiseAll, 10000);
+  localizeAll();
+  setInterval(localizeAll, 10000);
   document.querySelector("[data-focus]")?.focus();
 
-  const current = document.querySelector(".menu [aria-current=page]");
-  const strip = document.querySelector(".menu");
-  if (current && strip && strip.scrollWidth > strip.clientWidth) {
-    strip.scrollLeft = current.offsetLeft - strip.clientWidth / 3;
+  // A strip that scrolls starts where the reader is.
+  for (const strip of document.querySelectorAll(".menu, .tabs")) {
+    const current = strip.querySelector("[aria-current=page], [aria-current=true]");
+    if (current && strip.scrollWidth > strip.clientWidth) strip.scrollLeft = current.offsetLeft - strip.clientWidth / 3;
   }
 
   // Fragments that arrive later carry times in UTC; they are turned before the next paint.
   new MutationObserver(() => {
-    localiseAll();
+    localizeAll();
     say();
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
 })();

@@ -24,8 +24,15 @@ func serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-// ask sends a request with the given headers, in pairs, and reads the whole answer.
-func ask(t *testing.T, server *httptest.Server, method, path string, headers ...string) (*http.Response, string) {
+// An answer is what came back, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// ask sends a request with the given headers, in pairs.
+func ask(t *testing.T, server *httptest.Server, method, path string, headers ...string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
 	if err != nil {
@@ -35,16 +42,16 @@ func ask(t *testing.T, server *httptest.Server, method, path string, headers ...
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := server.Client().Do(request)
+	response, err := server.Client().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer, string(body)
+	return answer{response.StatusCode, response.Header, string(body)}
 }
 
 func TestURLCarriesAHash(t *testing.T) {
@@ -62,14 +69,15 @@ func TestFilesAreServedForEver(t *testing.T) {
 		"tabler.min.css": "text/css; charset=utf-8", "htmx.min.js": "text/javascript; charset=utf-8", "hx-sse.min.js": "text/javascript; charset=utf-8",
 		"icons.svg": "image/svg+xml", "favicon.svg": "image/svg+xml", "LICENSES.md": "text/plain; charset=utf-8",
 	} {
-		answer, body := ask(t, server, http.MethodGet, static.URL(name))
-		if answer.StatusCode != http.StatusOK || body == "" {
-			t.Errorf("%s: got %d with %d bytes", name, answer.StatusCode, len(body))
+		got := ask(t, server, http.MethodGet, static.URL(name))
+		if got.status != http.StatusOK || got.body == "" {
+			t.Errorf("%s: got %d with %d bytes", name, got.status, len(got.body))
 		}
-		if got := answer.Header.Get("Content-Type"); got != contentType {
+		header := got.header
+		if got := header.Get("Content-Type"); got != contentType {
 			t.Errorf("%s: Content-Type: got %q, want %q", name, got, contentType)
 		}
-		if got := answer.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
+		if got := header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
 			t.Errorf("%s: Cache-Control: got %q", name, got)
 		}
 	}
@@ -79,12 +87,12 @@ func TestGzipOnlyForThoseWhoAskForIt(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
 	path := static.URL("tabler.min.css")
-	_, plain := ask(t, server, http.MethodGet, path)
-	answer, packed := ask(t, server, http.MethodGet, path, "Accept-Encoding", "br, gzip;q=0.8")
-	if got := answer.Header.Get("Content-Encoding"); got != "gzip" {
+	plain := ask(t, server, http.MethodGet, path).body
+	packed := ask(t, server, http.MethodGet, path, "Accept-Encoding", "br, gzip;q=0.8")
+	if got := packed.header.Get("Content-Encoding"); got != "gzip" {
 		t.Fatalf("Content-Encoding: got %q, want gzip", got)
 	}
-	reader, err := gzip.NewReader(strings.NewReader(packed))
+	reader, err := gzip.NewReader(strings.NewReader(packed.body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +100,7 @@ func TestGzipOnlyForThoseWhoAskForIt(t *testing.T) {
 	if err != nil || string(unpacked) != plain {
 		t.Errorf("unpacked %d bytes (%v), want the %d plain ones", len(unpacked), err, len(plain))
 	}
-	if answer, _ := ask(t, server, http.MethodGet, path, "Accept-Encoding", "gzip;q=0"); answer.Header.Get("Content-Encoding") != "" {
+	if got := ask(t, server, http.MethodGet, path, "Accept-Encoding", "gzip;q=0"); got.header.Get("Content-Encoding") != "" {
 		t.Error("gzip was refused by weight zero, but sent")
 	}
 }
@@ -100,10 +108,10 @@ func TestGzipOnlyForThoseWhoAskForIt(t *testing.T) {
 func TestKnownETagIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
-	first, _ := ask(t, server, http.MethodGet, static.URL("app.js"))
-	second, body := ask(t, server, http.MethodGet, static.URL("app.js"), "If-None-Match", first.Header.Get("ETag"))
-	if second.StatusCode != http.StatusNotModified || body != "" {
-		t.Errorf("got %d with %d bytes, want 304 with none", second.StatusCode, len(body))
+	first := ask(t, server, http.MethodGet, static.URL("app.js"))
+	got := ask(t, server, http.MethodGet, static.URL("app.js"), "If-None-Match", first.header.Get("ETag"))
+	if got.status != http.StatusNotModified || got.body != "" {
+		t.Errorf("got %d with %d bytes, want 304 with none", got.status, len(got.body))
 	}
 }
 
@@ -122,8 +130,8 @@ func TestOtherPathsAndMethodsAreRefused(t *testing.T) {
 		{http.MethodHead, static.URL("app.css"), http.StatusOK},
 	}
 	for _, test := range tests {
-		if answer, _ := ask(t, server, test.method, test.path); answer.StatusCode != test.want {
-			t.Errorf("%s %s: got %d, want %d", test.method, test.path, answer.StatusCode, test.want)
+		if got := ask(t, server, test.method, test.path).status; got != test.want {
+			t.Errorf("%s %s: got %d, want %d", test.method, test.path, got, test.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Sets the colour theme before the page is painted, so that a dark page never flashes white.
+// Sets the color theme before the page is painted, so that a dark page never flashes white.
 // It's loaded by a blocking <script> in the head; app.js holds the switch itself.
 (() => {
   "use strict";

@@ -110,7 +110,7 @@ func TestNewBatchGivesBackWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	doc := find(t, "batch-new-errors")
 	for field, want := range map[string]string{"name": "Product pages", "proxy_country": "DEU", "wait_timeout": "soon"} {
-		if got := doc.Find(`input[name="` + field + `"]`).AttrOr("value", ""); got != want {
+		if got := doc.Find(`input[name="`+field+`"]`).AttrOr("value", ""); got != want {
 			t.Errorf("%s: got %q, want %q", field, got, want)
 		}
 	}

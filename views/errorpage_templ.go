@@ -148,7 +148,7 @@ func errorBody(p ErrorProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.LogID != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"oops-log\">To find this in the log:")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"oops-log\"><span>To find this in the log:</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

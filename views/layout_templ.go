@@ -41,7 +41,7 @@ type Layout struct {
 	Sandbox  bool   // the vendor is the simulator: every page says so
 	Alerts   []Alert
 	Flash    *Flash // what the last form did, shown once
-	Zone     string // IANA name of the reader's time zone when known; pages show UTC until app.js localises
+	Zone     string // IANA name of the reader's time zone when known; pages show UTC until app.js localizes
 	Failures Count  // failures waiting, beside the menu entry; unknown or 0 shows nothing
 }
 
@@ -146,7 +146,7 @@ func head(l Layout) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><meta name=\"htmx-config\" content='{\"includeIndicatorCSS\":false,\"history\":false}'><title>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><meta name=\"htmx-config\" content='{\"includeIndicatorCSS\":false}'><title>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -885,7 +885,7 @@ func themeSwitch() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "<button type=\"button\" class=\"quiet js-only\" data-theme-switch aria-label=\"Colour theme\" title=\"Colour theme\"><span class=\"is-auto\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "<button type=\"button\" class=\"quiet js-only\" data-theme-switch aria-label=\"Color theme\" title=\"Color theme\"><span class=\"is-auto\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

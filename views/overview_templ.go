@@ -203,7 +203,7 @@ func OverviewFigures(p OverviewProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = figure("Stored in 7 days", p.Total.Stored, "/batches", "ok", "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figure("Stored in 7 days", p.Total.Stored, "/batches", figureTone(p.Total.Stored, "ok"), "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -744,7 +744,7 @@ func busiest(days []DayRow) int64 {
 	return most
 }
 
-// A block is one coloured stretch of a column.
+// A block is one colored stretch of a column.
 type block struct{ class, y, h string }
 
 // column stacks a day's answers upwards, what is outstanding on top.

@@ -1,7 +1,6 @@
 package views_test
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -124,10 +123,10 @@ func overviewProps(role string) views.OverviewProps {
 // together adds up days.
 func together(days []views.DayRow) views.RollCall {
 	var n [9]int64
-	for _, each := range days {
-		r := each.RollCall
-		for i, c := range []views.Count{r.Invalid, r.Duplicate, r.Failed, r.Cancelled, r.Outstanding, r.Nets.Webhook, r.Nets.Poll, r.Nets.Reconcile, r.Nets.Replay} {
-			n[i] += c.N
+	for i := range days {
+		r := days[i].RollCall
+		for at, c := range []views.Count{r.Invalid, r.Duplicate, r.Failed, r.Cancelled, r.Outstanding, r.Nets.Webhook, r.Nets.Poll, r.Nets.Reconcile, r.Nets.Replay} {
+			n[at] += c.N
 		}
 	}
 	return rollCall(n[0], n[1], n[2], n[3], n[4], nets(n[5], n[6], n[7], n[8], 0))
@@ -222,7 +221,7 @@ func batchProps() views.BatchProps {
 			WaitUntil: "load", WaitFor: "main article", WaitTimeout: "30 s", HeaderNames: []string{"Authorization"}, ExtractLinks: true,
 		},
 		Jobs: jobRows(), JobsTotal: views.Known(6), JobsPager: views.Pager{Older: "/batches/12?jobs_before=101"},
-		Items: views.BatchItemsProps{Tabs: tabs(), Items: itemRows(), Pager: views.Pager{Older: "/batches/12/items?before=5"}},
+		Items: views.BatchItemsProps{Tabs: tabs(), Items: itemRows(), Pager: views.Pager{Older: "/batches/12/items?before=5"}, Self: "/batches/12/items"},
 	}
 }
 
@@ -251,157 +250,5 @@ func itemRows() []views.ItemRow {
 		{ID: "3", URL: hostile, State: "failed", Code: "NOT_FOUND", Message: hostile, JobID: "104", Attempts: 1, At: before(41 * time.Second)},
 		{ID: "4", URL: "https://forum.sandbox.test/رسالة/日本語", State: "outstanding", JobID: "106", Attempts: 1},
 		{ID: "5", URL: "https://forum.sandbox.test/t/5", State: "cancelled", JobID: "0b9d52a6-4be5-4c57-bb66-29b4c58a9c9d", Attempts: 1, At: before(time.Minute)},
-	}
-}
-
-func jobStories() []story {
-	job := views.JobProps{
-		Layout: layout("Job 104", views.SectionBatches, views.RoleOperator),
-		ID:     "104", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "batch", State: "accepted", BatchID: "12", BatchName: "Product pages, November",
-		Attempt: 2, ParentID: "98", ChildIDs: []string{"105", "107"}, Flags: []string{"overdue"}, CorrelationID: "c-5512", MaySettle: true,
-		RollCall:   rollCall(0, 0, 2, 0, 8, nets(38, 2, 0, 0, 0)),
-		Vendor:     views.VendorReport{Status: "processing", Total: views.Known(50), Completed: views.Known(42), Failed: views.Known(2), Pending: views.Known(6), AskedAt: before(3 * time.Second)},
-		NextPollAt: now().Add(12 * time.Second), Timeline: timeline(), Items: itemRows(),
-	}
-	analyst := job
-	analyst.Layout = layout("Job 104", views.SectionBatches, views.RoleAnalyst)
-	fresh := views.JobProps{
-		Layout: layout("Job 108", views.SectionBatches, views.RoleAnalyst), ID: "7a1cb3f0-9f1e-4c33-a7a0-5b4d9d6e8f10", Kind: "extract", State: "refused",
-		BatchID: "12", BatchName: hostile, Attempt: 1, Error: "The vendor refused it: 422 VALIDATION_ERROR, " + hostile,
-	}
-	return []story{{"job", views.Job(job)}, {"job-analyst", views.Job(analyst)}, {"job-refused", views.Job(fresh)}}
-}
-
-func timeline() []views.TimelineEvent {
-	at := func(s float64) time.Time { return before(2 * time.Minute).Add(time.Duration(s * float64(time.Second))) }
-	return []views.TimelineEvent{
-		{At: at(0), Kind: "intended", Title: "Intended", Detail: "50 URLs"},
-		{At: at(0.04), Kind: "called", Title: "Called the vendor", Detail: "call 1"},
-		{At: at(0.31), Kind: "accepted", Title: "Accepted by the vendor", Detail: "202 in 270 ms"},
-		{At: at(1.2), Kind: "asked", Net: "poll", Title: "Asked the vendor", Detail: "processing, 3 of 50"},
-		{At: at(22.4), Kind: "delivery", Net: "webhook", Title: "Delivery accepted", Detail: "batch.completed, answered 202", Path: "/deliveries/7"},
-		{At: at(22.5), Kind: "wake", Net: "webhook", Title: "Woken"},
-		{At: at(22.9), Kind: "stored", Net: "webhook", Title: "Stored 48 results", Detail: "2 failed"},
-		{At: at(23), Kind: "settled", Net: "webhook", Title: "Settled"},
-	}
-}
-
-func itemStories() []story {
-	failed := views.ItemProps{
-		Layout: layout("Item", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/fail/NOT_FOUND", Line: 3, State: "failed",
-		BatchID: "12", BatchName: "Product pages, November", Code: "NOT_FOUND", Message: "The page answered 404.", CreatedAt: before(3 * time.Minute), AnswerAt: before(41 * time.Second),
-		Lineage: []views.LineageRow{
-			{JobID: "98", State: "settled", Net: "webhook", InputIndex: 2, CreatedAt: before(3 * time.Minute), SettledAt: before(time.Minute)},
-			{JobID: "104", State: "settled", Net: "poll", InputIndex: 0, Current: true, CreatedAt: before(time.Minute), SettledAt: before(41 * time.Second)},
-		},
-	}
-	stored := failed
-	stored.URL, stored.State, stored.Net, stored.HasResult, stored.Code, stored.Message, stored.Line = hostile, "stored", "webhook", true, "", "", 0
-	waiting := failed
-	waiting.URL, waiting.State, waiting.Code, waiting.Lineage, waiting.AnswerAt = "javascript:alert(1)", "outstanding", "", nil, time.Time{}
-	return []story{{"item-failed", views.Item(failed)}, {"item-stored", views.Item(stored)}, {"item-outstanding", views.Item(waiting)}}
-}
-
-func resultStories() []story {
-	base := views.ResultProps{
-		Layout: layout("Result", views.SectionBatches, views.RoleAnalyst), ItemID: "1", URL: "https://shop.sandbox.test/p/1", BatchID: "12", BatchName: "Product pages, November",
-		JobID: "104", Net: "webhook", StoredAt: before(40 * time.Second), Title: "Copper kettle, 1.7 l", HasMD: true, HasHTML: true, LinksTotal: views.Known(2), Bytes: 48213,
-		SafeHTML: `<h1>Copper kettle, 1.7 l</h1><p>A <strong>heavy</strong> kettle with a <a href="https://shop.sandbox.test/p/2" rel="nofollow">matching pan</a>. غلاية نحاس 🫖</p><h2>Measures</h2><table><thead><tr><th>What</th><th>How much</th></tr></thead><tbody><tr><td>Weight</td><td>1.9 kg</td></tr></tbody></table><pre><code>GET /p/1 HTTP/1.1</code></pre><blockquote><p>Boils fast.</p></blockquote>`,
-		Markdown: "# Copper kettle, 1.7 l\n\nA **heavy** kettle.\n" + hostile,
-		HTML:     "<!doctype html>\n<title>Copper kettle</title>\n" + hostile,
-		Metadata: []views.Pair{{Name: "http_status", Value: "200"}, {Name: "duration_ms", Value: "412"}, {Name: "url", Value: hostile}},
-		Links:    []views.Link{{URL: "https://shop.sandbox.test/p/2", Text: "matching pan"}, {URL: "javascript:alert(1)", Text: hostile}},
-	}
-	made := make([]story, 0, 7)
-	for _, tab := range []string{views.TabRead, views.TabMarkdown, views.TabPreview, views.TabHTML, views.TabMetadata, views.TabLinks} {
-		p := base
-		p.Tab, p.Truncated = tab, tab == views.TabHTML
-		made = append(made, story{"result-" + tab, views.Result(p)})
-	}
-	bare := views.ResultProps{Layout: layout("Result", "", views.RoleAnalyst), ItemID: "2", URL: "https://shop.sandbox.test/p/2", BatchID: "12", BatchName: "B", HasHTML: true, Tab: views.TabHTML}
-	return append(made, story{"result-empty", views.Result(bare)})
-}
-
-func deliveryStories() []story {
-	list := views.DeliveriesProps{
-		Layout: layout("Deliveries", views.SectionDeliveries, views.RoleOperator), Verdict: "duplicate",
-		Verdicts: []views.Option{{Value: "accepted", Text: "Accepted"}, {Value: "duplicate", Text: "Duplicate"}, {Value: "bad_signature", Text: "Bad signature"}},
-		Events:   []views.Option{{Value: "batch.completed", Text: "batch.completed"}},
-		Pager:    views.Pager{Older: "/deliveries?before=3"},
-	}
-	for i, verdict := range []string{"accepted", "duplicate", "held", "foreign", "bad_signature", "unreadable", "something_new"} {
-		list.Deliveries = append(list.Deliveries, views.DeliveryRow{
-			ID: fmt.Sprint(i + 1), At: before(time.Duration(i) * 7 * time.Second), Event: "batch.completed", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11",
-			Verdict: verdict, Status: []int{202, 200, 202, 202, 401, 400, 503}[i], Took: time.Duration(i*i*31) * time.Millisecond, Source: "203.0.113.7",
-		})
-	}
-	list.Deliveries[0].JobID = "104"
-	none := views.DeliveriesProps{Layout: layout("Deliveries", views.SectionDeliveries, views.RoleAnalyst)}
-	one := views.DeliveryProps{
-		Layout: layout("Delivery 7", views.SectionDeliveries, views.RoleOperator), ID: "7", At: now(), Event: "batch.completed", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11",
-		JobID: "104", Verdict: "accepted", Reason: "The signature fits secret version 2.", Status: 202, Took: 4 * time.Millisecond, Source: "203.0.113.7", WebhookID: "wh_41",
-		Secret: "version 2", Form: "hex, body", ContentType: "application/json",
-		Headers: []views.Pair{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Webhook-Signature", Value: strings.Repeat("0af3", 16)}, {Name: "X-Odd", Value: hostile}},
-		Body:    `{"event":"batch.completed","data":{"job_id":"b7d0c7f2","note":"` + hostile + `"}}`, BodyBytes: 1843,
-	}
-	raw := one
-	raw.Verdict, raw.Status, raw.JobID, raw.Event = "bad_signature", 401, "", ""
-	raw.Reason = "No known secret gives this signature."
-	raw.Body, raw.BodyIsHex, raw.BodyCut, raw.BodyBytes, raw.Headers = "00000000  00 ff 10 7b 22 65 76 65  6e 74 22 3a 22 62 61 74  |...{\"event\":\"bat|", true, true, 33554432, nil
-	return []story{{"deliveries", views.Deliveries(list)}, {"deliveries-none", views.Deliveries(none)}, {"delivery", views.Delivery(one)}, {"delivery-bytes", views.Delivery(raw)}}
-}
-
-func runs() []views.ReconcileRow {
-	return []views.ReconcileRow{
-		{ID: "3", StartedAt: before(4 * time.Minute), FinishedAt: before(4*time.Minute - 2300*time.Millisecond), From: before(48 * time.Hour), To: before(4 * time.Minute), Listed: views.Known(1283), Missing: views.Known(0), Woken: views.Known(12), Foreign: views.Known(2), Errors: views.Known(0), By: "bob"},
-		{ID: "2", StartedAt: before(14 * time.Minute), FinishedAt: before(13 * time.Minute), From: before(48 * time.Hour), To: before(14 * time.Minute), Listed: views.Known(1100), Missing: views.Known(1), Woken: views.Known(1), Foreign: views.Known(0), Errors: views.Known(1), Error: "list of crawls: 503"},
-		{ID: "1", StartedAt: before(24 * time.Minute), From: before(48 * time.Hour), To: before(24 * time.Minute)},
-	}
-}
-
-func operatorStories() []story {
-	failures := views.FailuresProps{Layout: layout("Failures", views.SectionFailures, views.RoleAnalyst), Codes: []views.Option{{Value: "NOT_FOUND", Text: "NOT_FOUND (4)"}}, Total: views.Known(9)}
-	for i := range 4 {
-		failures.Failures = append(failures.Failures, views.FailureRow{
-			ItemID: fmt.Sprint(i), URL: "https://shop.sandbox.test/fail/" + fmt.Sprint(i), Code: "NOT_FOUND", Message: "The page answered 404.", Retryable: i%2 == 1,
-			BatchID: "12", BatchName: "Product pages, November", JobID: "104", Attempts: i + 1, At: before(time.Duration(i) * time.Hour),
-		})
-	}
-	failures.Failures[3].URL, failures.Failures[3].Message, failures.Failures[3].BatchName = hostile, hostile, hostile
-	reconcile := views.ReconcileProps{Layout: layout("Reconcile", views.SectionReconcile, views.RoleOperator), Every: 10 * time.Minute, NextAt: now().Add(6 * time.Minute), Runs: runs()}
-	idle := views.ReconcileProps{Layout: layout("Reconcile", views.SectionReconcile, views.RoleAnalyst), Every: 10 * time.Minute}
-	return []story{
-		{"failures", views.Failures(failures)},
-		{"failures-none", views.Failures(views.FailuresProps{Layout: layout("Failures", views.SectionFailures, views.RoleAnalyst), Total: views.Known(0)})},
-		{"reconcile", views.Reconcile(reconcile)},
-		{"reconcile-none", views.Reconcile(idle)},
-	}
-}
-
-func adminStories() []story {
-	hooks := views.WebhooksProps{Layout: layout("Webhooks", views.SectionWebhooks, views.RoleAdmin)}
-	for i, state := range []string{"active", "rotating", "secret_unknown", "inactive"} {
-		hooks.Webhooks = append(hooks.Webhooks, views.WebhookRow{
-			ID: fmt.Sprintf("4f3c2b1a-0000-4000-8000-00000000000%d", i), Event: "extraction.completed", Address: "https://rollcall.example.com/webhooks/geonode/extract-" + strings.Repeat("k", 24),
-			State: state, CreatedAt: before(900 * time.Hour), LastDelivery: before(time.Duration(i) * time.Hour),
-		})
-	}
-	users := views.UsersProps{Layout: layout("Users", views.SectionUsers, views.RoleAdmin), Users: []views.UserRow{
-		{Name: "alice", Role: views.RoleAnalyst, CreatedAt: before(900 * time.Hour), LastSeen: before(time.Minute)},
-		{Name: hostile, Role: views.RoleOperator, CreatedAt: before(90 * time.Hour)},
-		{Name: "carol", Role: views.RoleAdmin, CreatedAt: before(950 * time.Hour), LastSeen: now()},
-	}}
-	return []story{
-		{"webhooks", views.Webhooks(hooks)},
-		{"webhooks-none", views.Webhooks(views.WebhooksProps{Layout: layout("Webhooks", views.SectionWebhooks, views.RoleAdmin)})},
-		{"users", views.Users(users)},
-		{"account", views.Account(views.AccountProps{Layout: layout("Account", views.SectionAccount, views.RoleAnalyst), SignedInAt: before(time.Hour), EndsAt: now().Add(11 * time.Hour)})},
-	}
-}
-
-func errorStories() []story {
-	return []story{
-		{"error-404", views.Error(views.ErrorProps{Layout: layout("Not found", "", views.RoleAnalyst), Status: 404, Title: "There is no such batch", Message: "It may have been removed, or the address has a slip in it."})},
-		{"error-500", views.Error(views.ErrorProps{Layout: layout("Something broke", "", ""), Status: 500, Title: "Something broke on our side", Message: "Nothing you typed was lost by it. Try again in a moment.", LogID: "01JDX7Z3Q9"})},
 	}
 }

@@ -5,8 +5,8 @@
 // a word this package doesn't know is shown as it is. Ids are strings that go into paths. A zero time.Time is unknown
 // and shown as a dash, as is a zero Count.
 //
-// Pages live under a policy that allows no inline script and no inline style, so there are none here: colours and
-// widths come from classes, SVG attributes and <progress>. Every form works without JavaScript; app.js only localises
+// Pages live under a policy that allows no inline script and no inline style, so there are none here: colors and
+// widths come from classes, SVG attributes and <progress>. Every form works without JavaScript; app.js only localizes
 // times, copies text, ticks boxes and switches the theme.
 package views
 

@@ -169,7 +169,7 @@ func webhookTable(rows []WebhookRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = copyable(each.ID, "the id of the webhook for "+each.Event).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = copyableAs(shortID(each.ID), each.ID, "the id of the webhook for "+each.Event).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -2,7 +2,7 @@ package views
 
 import "strings"
 
-// A look is how one word of the database is shown: colour never alone, always with an icon and text.
+// A look is how one word of the database is shown: color never alone, always with an icon and text.
 type look struct {
 	tone string // suffix of a CSS class: ok, info, wait, warn, bad, calm
 	icon string // name in the sprite
