@@ -128,9 +128,10 @@ func (s *Sandbox) viewBatch(j *job, page, size int, truth bool) wireBatchJob {
 	for i := range snap.items {
 		it := &snap.items[i]
 		code, message := failure(it)
+		data, _ := s.contentOf(it, j.opts)
 		results = append(results, wireBatchItem{
 			InputIndex: it.number, URL: it.url, Status: it.status, ErrorCode: code, ErrorMessage: message,
-			Data: s.contentOf(it, j.opts), Metadata: itemMeta(it),
+			Data: data, Metadata: itemMeta(it),
 		})
 	}
 	view.Results = &results

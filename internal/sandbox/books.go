@@ -26,7 +26,7 @@ type JobRecord struct {
 	ID         string    `json:"id"`
 	Kind       string    `json:"kind"` // extract, batch, crawl or sync.
 	Account    string    `json:"account"`
-	Status     string    `json:"status"`
+	Status     string    `json:"status"` // As the contract words it, or "forgotten" by the fault forget.
 	AcceptedAt time.Time `json:"accepted_at"`
 	EndedAt    time.Time `json:"ended_at"` // Zero while it runs.
 	// Submitted is the list as it came, Invalid what of it was set aside.
@@ -78,6 +78,7 @@ type DeliveryCounts struct {
 	Early          int `json:"early"`
 	WrongSignature int `json:"wrong_signature"`
 	Altered        int `json:"altered"`
+	SwitchedOff    int `json:"switched_off"` // Webhooks, not deliveries.
 }
 
 // Books copies the books as they stand.

@@ -42,8 +42,9 @@ type Config struct {
 	MaxCrawlDepth int
 	// MaxWebhooks is the number of subscriptions an account may hold. Default: 10.
 	MaxWebhooks int
-	// MaxJobs is the number of jobs that are remembered; past it every submit answers 503. Default: 500,000.
-	MaxJobs int
+	// MaxURLs is the number of URLs, of all jobs, that are remembered; past it every submit answers 503, and crawls
+	// find no more pages. Default: 1,000,000.
+	MaxURLs int
 	// Balance is the tokens each account starts with; zero or less is without limit (see SetBalance).
 	Balance int64
 
@@ -86,6 +87,12 @@ type Config struct {
 	// still show it running in the stale half of the cases. Defaults: 2 s, 1 s.
 	EarlyWait time.Duration
 	EarlyLag  time.Duration
+	// LateFor is how long the fault late_rows hides rows. Default: 2 s.
+	LateFor time.Duration
+	// SpellLength is how long one spell of the faults outage and key_revoked lasts. Default: 2 s.
+	SpellLength time.Duration
+	// ClockSkew is how far the fault clock_skew moves the vendor's clock at rate 1. Default: 10 min.
+	ClockSkew time.Duration
 }
 
 // withDefaults replaces every zero value.
@@ -118,7 +125,7 @@ func (c *Config) defaultLimits() {
 		{&c.MaxURLsPerBatch, 1000},
 		{&c.MaxCrawlDepth, 10},
 		{&c.MaxWebhooks, 10},
-		{&c.MaxJobs, 500_000},
+		{&c.MaxURLs, 1_000_000},
 		{&c.MaxRedirects, 5},
 		{&c.DeliveryParallel, 16},
 		{&c.MaxQueued, 10_000},
@@ -152,6 +159,9 @@ func (c *Config) defaultTimes() {
 		{&c.RetryAfter, new(time.Second)},
 		{&c.EarlyWait, new(2 * time.Second)},
 		{&c.EarlyLag, new(time.Second)},
+		{&c.LateFor, new(2 * time.Second)},
+		{&c.SpellLength, new(2 * time.Second)},
+		{&c.ClockSkew, new(10 * time.Minute)},
 	} {
 		if *d.at == 0 {
 			*d.at = *d.to
@@ -164,7 +174,7 @@ func (c *Config) check() error {
 	var errs []error
 	for name, n := range map[string]int{
 		"Parallelism": c.Parallelism, "MaxURLsPerBatch": c.MaxURLsPerBatch, "MaxCrawlDepth": c.MaxCrawlDepth,
-		"MaxWebhooks": c.MaxWebhooks, "MaxJobs": c.MaxJobs, "MaxRedirects": c.MaxRedirects,
+		"MaxWebhooks": c.MaxWebhooks, "MaxURLs": c.MaxURLs, "MaxRedirects": c.MaxRedirects,
 		"DeliveryParallel": c.DeliveryParallel, "MaxQueued": c.MaxQueued, "ReorderAfter": c.ReorderAfter,
 	} {
 		if n < 0 {

@@ -35,11 +35,13 @@ func (s *Sandbox) expand(j *job) {
 			return
 		}
 		c.grown++
+		links := it.links
+		it.links = nil
 		if it.depth >= c.depth {
 			continue
 		}
-		for _, link := range it.links {
-			if len(j.items) >= c.limit || !j.account.covers(1) {
+		for _, link := range links {
+			if len(j.items) >= c.limit || s.urls >= s.cfg.MaxURLs || !j.account.covers(1) {
 				break
 			}
 			if c.seen[link] || !c.inside(link, j.opts) {

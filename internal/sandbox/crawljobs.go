@@ -110,12 +110,10 @@ func (s *Sandbox) viewCrawl(j *job, page, size int, truth bool) wireCrawlJob {
 	for i := range snap.items {
 		it := &snap.items[i]
 		code, message := failure(it)
+		data, links := s.contentOf(it, j.opts)
 		row := wireCrawlPage{
 			URL: it.url, Depth: it.depth, Status: it.status, ErrorCode: code, ErrorMessage: message,
-			Data: s.contentOf(it, j.opts), Metadata: itemMeta(it),
-		}
-		if it.status == stateCompleted {
-			row.Links = it.links
+			Links: links, Data: data, Metadata: itemMeta(it),
 		}
 		if it.parent != "" {
 			row.ParentURL = &it.parent

@@ -64,7 +64,11 @@ func (s *Sandbox) fire(j *job) []*delivery {
 	}
 	var made []*delivery
 	for _, h := range j.account.hooks {
-		if h.event == string(j.kind)+"_completed" && (h.active || s.switches.PausedKeep) {
+		if h.event == j.event() && h.active && s.hits(FaultWebhookOff, j.key, h.event) {
+			h.active = false
+			s.sent.SwitchedOff++
+		}
+		if h.event == j.event() && (h.active || s.switches.PausedKeep) {
 			made = append(made, s.start(j, h, j.key+"/"+strconv.Itoa(len(made))))
 		}
 	}
@@ -74,7 +78,7 @@ func (s *Sandbox) fire(j *job) []*delivery {
 // fires says whether a job that ended so has an event. The caller holds mu.
 func (s *Sandbox) fires(j *job) bool {
 	switch {
-	case j.kind == kindSync:
+	case j.status == stateForgotten || (j.kind == kindSync && !s.switches.SyncFires):
 		return false
 	case j.status == stateFailed:
 		return s.switches.EventsForFailed
@@ -297,7 +301,7 @@ func (s *Sandbox) prepare(d *delivery, n int) (outgoing, bool) {
 func (s *Sandbox) callbackData(j *job) any {
 	form := s.Switches().CallbackBody
 	switch {
-	case j.kind == kindExtract:
+	case j.extracting():
 		return s.viewExtract(j, true)
 	case form == "full" && j.kind == kindBatch:
 		return s.viewBatch(j, 1, 0, true)
@@ -366,7 +370,7 @@ func (s *Sandbox) after(d *delivery, row *attempt, status int, sent bool) (*atte
 	last := !sent || row.number > len(s.cfg.RetryGaps)
 	switch {
 	case good:
-		s.settle(row, attemptSuccess, status, s.now())
+		s.settle(row, attemptSuccess, status, s.clock())
 		s.sent.Delivered++
 		d.hook.refusals = 0
 		return row, false

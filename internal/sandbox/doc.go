@@ -14,5 +14,5 @@
 //
 // Everything is held in memory, apart from the text of really fetched pages, which goes to an unnamed temporary file
 // (Config.MaxKeptBytes); the text of made pages is generated again whenever it is asked for. Jobs are never forgotten,
-// and past Config.MaxJobs no new one is accepted.
+// and past Config.MaxURLs no new one is accepted.
 package sandbox

@@ -103,7 +103,7 @@ func (s *Sandbox) viewExtract(j *job, truth bool) wireExtractJob {
 		}
 		return view
 	}
-	view.Data = s.contentOf(it, j.opts)
+	view.Data, _ = s.contentOf(it, j.opts)
 	view.Metadata = j.metadata(it)
 	return view
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The faults that the sandbox knows.
@@ -44,6 +45,22 @@ const (
 	FaultTruncate = "truncate"
 	// FaultNever leaves a job processing for ever.
 	FaultNever = "never"
+	// FaultLateRows hides the last rows of a batch or crawl for Config.LateFor after it ended.
+	FaultLateRows = "late_rows"
+	// FaultForget accepts a job and loses it: it never runs, costs nothing, and is unknown to every read and list.
+	FaultForget = "forget"
+	// FaultOutage answers 503 to everything for spells of Config.SpellLength; the rate is the share of the time.
+	FaultOutage = "outage"
+	// FaultKeyRevoked answers 401 to everything for such spells.
+	FaultKeyRevoked = "key_revoked"
+	// FaultVendorCancel cancels a job without being asked: an extraction before it runs, others halfway.
+	FaultVendorCancel = "vendor_cancel"
+	// FaultBalanceOut answers 402 to a submit.
+	FaultBalanceOut = "balance_out"
+	// FaultWebhookOff switches a webhook off when an event for it comes up.
+	FaultWebhookOff = "webhook_off"
+	// FaultClockSkew lets the vendor's clock, in bodies and Date headers, be ahead by the rate times Config.ClockSkew.
+	FaultClockSkew = "clock_skew"
 	// FaultItemFail fails a URL: half of them with a retryable code that goes away when the URL is sent again, half for
 	// good.
 	FaultItemFail = "item_fail"
@@ -57,7 +74,8 @@ func FaultNames() []string {
 	names := []string{
 		FaultDrop, FaultDup, FaultDelay, FaultReorder, FaultEarly, FaultWrongSig, FaultOldSig, FaultAlter,
 		FaultRateLimit, FaultRateLimitDate, FaultRateLimitBare, FaultErr5xx, FaultSlow, FaultResetAfterAccept,
-		FaultTruncate, FaultNever, FaultItemFail,
+		FaultTruncate, FaultNever, FaultItemFail, FaultLateRows, FaultForget, FaultOutage, FaultKeyRevoked,
+		FaultVendorCancel, FaultBalanceOut, FaultWebhookOff, FaultClockSkew,
 	}
 	slices.Sort(names)
 	return names
@@ -127,6 +145,16 @@ func (f Faults) String() string {
 		return "none"
 	}
 	return strings.Join(parts, ",")
+}
+
+// spell says whether a fault that comes in spells holds now. The caller holds mu.
+func (s *Sandbox) spell(fault string) bool {
+	return s.hits(fault, strconv.FormatInt(s.now().UnixNano()/int64(s.cfg.SpellLength), 10))
+}
+
+// clock is the vendor's clock. The caller holds mu.
+func (s *Sandbox) clock() time.Time {
+	return s.now().Add(time.Duration(s.faults[FaultClockSkew] * float64(s.cfg.ClockSkew)))
 }
 
 // hits says whether the fault strikes the thing that the names stand for. The caller holds mu.

@@ -137,7 +137,7 @@ func TestFaultEarly(t *testing.T) {
 func TestFaultEarlyGivesUp(t *testing.T) {
 	t.Parallel()
 	r, rec, _ := withFault(t, FaultEarly, func(c *Config) { c.EarlyWait = 10 * time.Millisecond })
-	path := r.batch("https://shop.sandbox.test/slow/80ms")
+	path := r.batch("https://shop.sandbox.test/slow/800ms")
 	if d := r.call("GET", path, nil).want(200); d.str("status") != "processing" {
 		t.Errorf("got %s", d.str("status"))
 	}

@@ -15,7 +15,8 @@ const (
 	kindExtract kind = "extract"
 	kindBatch   kind = "batch"
 	kindCrawl   kind = "crawl"
-	kindSync    kind = "sync" // A sync extraction: not a job for the caller, but kept in the books.
+	kindSync    kind = "sync"  // A sync extraction: not a job for the caller, but kept in the books.
+	kindChild   kind = "child" // One URL of a batch or crawl, when the switches make it an extraction too.
 )
 
 // The states of jobs and items.
@@ -25,6 +26,7 @@ const (
 	stateCompleted  = "completed"
 	stateFailed     = "failed"
 	stateCancelled  = "cancelled"
+	stateForgotten  = "forgotten" // Only in the books.
 )
 
 // options is what a job asks for each of its URLs.
@@ -69,6 +71,9 @@ type job struct {
 	done   chan struct{}
 	crawl  *crawl
 	frozen bool
+
+	lateRows     bool // Hides its last rows for a while.
+	vendorCancel bool // Is cancelled by the vendor.
 }
 
 // terminal says that the job will not change its status any more.
@@ -88,7 +93,8 @@ type item struct {
 
 	status   string
 	end      outcome
-	links    []string // Of a crawled page.
+	links    []string // Of a crawled page, until they were followed.
+	child    *job     // The item as an extraction of its own; nil unless the switches want it.
 	charged  int
 	duration time.Duration
 	mdSum    string
@@ -123,7 +129,7 @@ func (j *job) add(url, parent string, number, depth int) *item {
 func (s *Sandbox) accept(j *job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.jobList)+len(s.syncs) >= s.cfg.MaxJobs {
+	if s.closed || s.urls+len(j.items) > s.cfg.MaxURLs {
 		return errUnavailable(http.StatusServiceUnavailable)
 	}
 	if !j.account.covers(len(j.items)) {
@@ -133,13 +139,20 @@ func (s *Sandbox) accept(j *job) error {
 	content := append([]string{"job", string(j.kind), j.url}, j.submitted...)
 	j.key = strconv.FormatUint(s.dice.number(content...), 36) + "#" + s.turn(content...)
 	j.id = s.id("job")
-	j.created = s.dice.stampAt(s.now(), "created", j.key)
-	j.never = j.kind != kindSync && s.hits(FaultNever, j.key)
-	j.rush = !j.never && j.kind != kindSync && s.hits(FaultEarly, j.key)
+	j.created = s.dice.stampAt(s.clock(), "created", j.key)
+	if j.kind != kindSync && s.hits(FaultForget, j.key) {
+		s.forget(j)
+		return nil
+	}
+	s.file(j)
+	s.doom(j)
 	for _, it := range j.items {
 		s.foretell(j, it)
 	}
-	s.file(j)
+	if j.vendorCancel && j.kind == kindExtract {
+		s.stop(j)
+		return nil
+	}
 	s.ready = append(s.ready, j)
 	s.kick()
 	return nil
@@ -147,19 +160,87 @@ func (s *Sandbox) accept(j *job) error {
 
 // file puts the job into the lists. The caller holds mu.
 func (s *Sandbox) file(j *job) {
-	if j.kind == kindSync {
+	s.jobs[j.id] = j
+	switch j.kind {
+	case kindSync:
 		s.syncs = append(s.syncs, j)
 		j.account.lists[kindExtract] = append(j.account.lists[kindExtract], j)
+	case kindChild:
+		j.account.lists[kindExtract] = append(j.account.lists[kindExtract], j)
+	case kindExtract, kindBatch, kindCrawl:
+		s.jobList = append(s.jobList, j)
+		j.account.lists[j.kind] = append(j.account.lists[j.kind], j)
+	}
+}
+
+// forget loses a job at once: only the books know of it. The caller holds mu.
+func (s *Sandbox) forget(j *job) {
+	j.status = stateForgotten
+	for _, it := range j.items {
+		it.status = stateForgotten
+		j.account.release(j, it)
+	}
+	j.next = len(j.items)
+	s.urls += len(j.items)
+	s.jobList = append(s.jobList, j)
+	close(j.done)
+}
+
+// doom settles what the faults hold for a job. The caller holds mu.
+func (s *Sandbox) doom(j *job) {
+	if j.kind == kindSync {
 		return
 	}
-	s.jobs[j.id] = j
-	s.jobList = append(s.jobList, j)
-	j.account.lists[j.kind] = append(j.account.lists[j.kind], j)
+	j.never = s.hits(FaultNever, j.key)
+	j.lateRows = s.hits(FaultLateRows, j.key)
+	j.vendorCancel = s.hits(FaultVendorCancel, j.key)
+	j.rush = !j.never && !j.vendorCancel && s.hits(FaultEarly, j.key)
+}
+
+// extracting says that the job reads like an extraction.
+func (j *job) extracting() bool {
+	return j.kind == kindExtract || j.kind == kindSync || j.kind == kindChild
+}
+
+// event is the event type of the job.
+func (j *job) event() string {
+	if j.extracting() {
+		return "extract_completed"
+	}
+	return string(j.kind) + "_completed"
+}
+
+// visible says whether reads and lists know the job. The caller holds mu.
+func (s *Sandbox) visible(j *job) bool {
+	switch j.kind {
+	case kindSync:
+		return s.switches.SyncListed || s.switches.SyncFires
+	case kindChild:
+		return s.switches.ChildrenListed || s.switches.ChildrenFire
+	case kindExtract, kindBatch, kindCrawl:
+		return true
+	default:
+		return false
+	}
+}
+
+// adopt makes an item of a batch or crawl an extraction of its own, when the switches want that. The caller holds mu.
+func (s *Sandbox) adopt(j *job, it *item) {
+	if j.extracting() || (!s.switches.ChildrenListed && !s.switches.ChildrenFire) {
+		return
+	}
+	it.child = &job{
+		id: s.id("child"), key: j.key + "/" + strconv.Itoa(it.index), kind: kindChild, account: j.account, url: it.url,
+		opts: j.opts, status: stateQueued, items: []*item{it}, created: j.created,
+	}
+	s.file(it.child)
 }
 
 // foretell settles, when an item is made, what the faults hold for it, so that it doesn't depend on who runs first.
 // The caller holds mu.
 func (s *Sandbox) foretell(j *job, it *item) {
+	s.urls++
+	s.adopt(j, it)
 	if s.hits(FaultItemFail, it.url) {
 		it.ordeal = "permanent"
 		if s.dice.pick(2, "ordeal", it.url) == 0 {
@@ -199,7 +280,8 @@ func (a *account) release(j *job, it *item) {
 func (s *Sandbox) find(a *account, k kind, id string) (*job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.jobs[strings.ToLower(id)]; j != nil && j.account == a && j.kind == k {
+	if j := s.jobs[strings.ToLower(id)]; j != nil && j.account == a && s.visible(j) &&
+		(j.kind == k || (k == kindExtract && j.extracting())) {
 		return j, nil
 	}
 	return nil, errNotFound("job")

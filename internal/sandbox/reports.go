@@ -22,7 +22,9 @@ func (s *Sandbox) getStatistics(c *call) (reply, error) {
 		return reply{}, q.err
 	}
 	if to.IsZero() {
-		to = s.now()
+		s.mu.Lock()
+		to = s.clock()
+		s.mu.Unlock()
 	}
 	if from.IsZero() {
 		from = to.AddDate(0, 0, -30)

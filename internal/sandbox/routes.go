@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -73,6 +74,9 @@ func (s *Sandbox) routes() http.Handler {
 	s.adminRoutes(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Rollcall-Sandbox", "1")
+		s.mu.Lock()
+		w.Header().Set("Date", s.clock().UTC().Format(http.TimeFormat))
+		s.mu.Unlock()
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -143,10 +147,16 @@ func (s *Sandbox) planCall(c *call) callPlan {
 		plan.slow = s.dice.between(s.cfg.SlowMax/20, s.cfg.SlowMax, append(key, "slow")...)
 	}
 	switch {
+	case s.spell(FaultOutage):
+		plan.err = &rawError{status: http.StatusServiceUnavailable}
+	case s.spell(FaultKeyRevoked):
+		plan.err = errUnauthorized()
+	case submits(c.name) && s.hits(FaultBalanceOut, key...):
+		plan.err = errBalance()
 	case s.hits(FaultRateLimit, key...):
 		plan.err = errThrottled(retrySeconds(s.cfg.RetryAfter))
 	case s.hits(FaultRateLimitDate, key...):
-		plan.err = errThrottled(retryDate(s.now(), s.cfg.RetryAfter))
+		plan.err = errThrottled(retryDate(s.clock(), s.cfg.RetryAfter))
 	case s.hits(FaultRateLimitBare, key...):
 		plan.err = errThrottled("")
 	case s.hits(FaultErr5xx, key...):
@@ -154,6 +164,9 @@ func (s *Sandbox) planCall(c *call) callPlan {
 	}
 	return plan
 }
+
+// submits says that an endpoint makes jobs.
+func submits(name string) bool { return strings.HasSuffix(name, ".submit") }
 
 // callKey names what a call is about, the same in every run: the content of a submit, the content of the job read.
 func (s *Sandbox) callKey(c *call) string {

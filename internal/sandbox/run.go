@@ -99,6 +99,7 @@ func (s *Sandbox) record(j *job, it *item, p *page, end outcome) {
 		it.status, p = stateCancelled, nil
 	}
 	j.account.release(j, it)
+	s.raise(it)
 	if p == nil || it.status != stateCompleted {
 		return
 	}
@@ -113,6 +114,21 @@ func (s *Sandbox) record(j *job, it *item, p *page, end outcome) {
 	}
 }
 
+// raise lets the child of an item share its end. The caller holds mu.
+func (s *Sandbox) raise(it *item) {
+	if it.child == nil {
+		return
+	}
+	it.child.status = it.status
+	if it.status == stateCancelled {
+		return
+	}
+	s.end(it.child)
+	if s.switches.ChildrenFire {
+		s.fire(it.child)
+	}
+}
+
 func sum(text string) string {
 	h := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(h[:])
@@ -121,6 +137,9 @@ func sum(text string) string {
 // advance moves the job on after one of its items ended: a crawl follows links; a job with nothing left ends.
 // The caller holds mu.
 func (s *Sandbox) advance(j *job) {
+	if j.vendorCancel && !j.terminal() && j.halfway() {
+		s.stop(j)
+	}
 	if j.crawl != nil && !j.terminal() {
 		before := j.next < len(j.items)
 		s.expand(j)
@@ -136,11 +155,13 @@ func (s *Sandbox) advance(j *job) {
 	}
 }
 
+// halfway says that at least half of the items have ended. The caller holds mu.
+func (j *job) halfway() bool { return 2*(j.next-j.running) >= len(j.items) }
+
 // finish gives the job its last status and fires its event. The caller holds mu.
 func (s *Sandbox) finish(j *job) {
 	j.status = stateCompleted
-	single := j.kind == kindExtract || j.kind == kindSync || j.kind == kindCrawl
-	if single && j.items[0].status == stateFailed {
+	if j.kind != kindBatch && j.items[0].status == stateFailed {
 		j.status = stateFailed
 	}
 	s.end(j)
@@ -156,7 +177,7 @@ func (s *Sandbox) finish(j *job) {
 // end stamps the end of the job, never before its start. The caller holds mu.
 func (s *Sandbox) end(j *job) {
 	j.ended = s.now()
-	at := s.dice.stampAt(j.ended, "completed", j.key)
+	at := s.dice.stampAt(s.clock(), "completed", j.key)
 	if at.Before(j.created.Time) {
 		at = j.created
 	}
@@ -170,12 +191,19 @@ func (s *Sandbox) cancelJob(j *job) (int, error) {
 	if j.terminal() {
 		return 0, errConflict()
 	}
+	s.stop(j)
+	return j.running, nil
+}
+
+// stop cancels what of a job has not started. The caller holds mu.
+func (s *Sandbox) stop(j *job) {
 	j.status = stateCancelled
 	j.ended = s.now()
 	j.frozen = s.switches.CancelFreezes
 	for _, it := range j.items[j.next:] {
 		it.status = stateCancelled
 		j.account.release(j, it)
+		s.raise(it)
 	}
 	j.next = len(j.items)
 	s.ready = slices.DeleteFunc(s.ready, func(r *job) bool { return r == j })
@@ -183,7 +211,6 @@ func (s *Sandbox) cancelJob(j *job) (int, error) {
 		s.fire(j)
 	}
 	close(j.done)
-	return j.running, nil
 }
 
 // hurry waits until a job under the fault early has ended and its event was sent once; it gives up after EarlyWait,

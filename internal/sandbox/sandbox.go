@@ -40,6 +40,7 @@ type Sandbox struct {
 	syncs    []*job // Sync calls, which are no jobs for the caller but stand in the books.
 	ready    []*job // Jobs with an item to start, in turn.
 	slots    int    // Items that may still start now.
+	urls     int    // Of all jobs.
 	serial   uint64
 	attempts map[string]int    // How often each URL that fails at first was submitted.
 	rolls    map[uint64]uint64 // How often each question of chance was asked.

@@ -32,8 +32,13 @@ type Switches struct {
 	InvalidObjects bool `json:"invalid_objects"`
 	// OldestFirst turns the job lists round. Default: newest first.
 	OldestFirst bool `json:"oldest_first"`
-	// SyncListed shows sync calls in the extract job list. Default: not shown.
+	// SyncListed shows sync calls in the extract job list, and SyncFires lets them fire extract_completed. Default: neither.
 	SyncListed bool `json:"sync_listed"`
+	SyncFires  bool `json:"sync_fires"`
+	// ChildrenListed shows every URL of a batch or crawl as an extraction of its own in the extract job list, and
+	// ChildrenFire lets each fire extract_completed; both hold for jobs accepted from then on. Default: neither.
+	ChildrenListed bool `json:"children_listed"`
+	ChildrenFire   bool `json:"children_fire"`
 	// CancelFreezes stops a cancelled job from changing: what was running counts as cancelled. Default: running items
 	// still land and are charged.
 	CancelFreezes bool `json:"cancel_freezes"`

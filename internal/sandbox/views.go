@@ -41,7 +41,7 @@ func (s *Sandbox) snap(j *job, page, size int, truth bool) snapshot {
 	if size == 0 {
 		skip, take = 0, len(j.items)
 	}
-	for _, it := range j.items {
+	for _, it := range j.items[:len(j.items)-s.hiddenRows(j, truth)] {
 		if it.status == stateQueued || it.status == stateProcessing ||
 			(it.status == stateCancelled && s.switches.CancelledOmitted) {
 			continue
@@ -58,6 +58,14 @@ func (s *Sandbox) snap(j *job, page, size int, truth bool) snapshot {
 	return snap
 }
 
+// hiddenRows is how many rows at the end of an ended job are not shown yet. The caller holds mu.
+func (s *Sandbox) hiddenRows(j *job, truth bool) int {
+	if truth || !j.lateRows || !j.terminal() || j.extracting() || s.now().Sub(j.ended) >= s.cfg.LateFor {
+		return 0
+	}
+	return len(j.items) - len(j.items)*3/4
+}
+
 // invalidURLs lists the URLs set aside in the form that the switch says. The caller holds mu.
 func (s *Sandbox) invalidURLs(urls []string) []any {
 	out := make([]any, len(urls))
@@ -69,10 +77,10 @@ func (s *Sandbox) invalidURLs(urls []string) []any {
 	return out
 }
 
-// contentOf is the content of an item in the formats asked for; nil unless it is good.
-func (s *Sandbox) contentOf(it *item, o options) *wireContent {
+// contentOf is the content of an item in the formats asked for, and all its links; both nil unless it is good.
+func (s *Sandbox) contentOf(it *item, o options) (*wireContent, []string) {
 	if it.status != stateCompleted {
-		return nil
+		return nil, nil
 	}
 	text := s.text(it)
 	c := &wireContent{}
@@ -85,7 +93,7 @@ func (s *Sandbox) contentOf(it *item, o options) *wireContent {
 	if o.links {
 		c.Links = text.Links
 	}
-	return c
+	return c, text.Links
 }
 
 // itemMeta is what the vendor reports about an item; nil when it never ran.
@@ -128,7 +136,7 @@ func (s *Sandbox) list(
 		if s.switches.OldestFirst {
 			j = jobs[i]
 		}
-		if (j.kind != k && !s.switches.SyncListed) || !within(j.created.Time, from, to) ||
+		if !s.listed(j) || !within(j.created.Time, from, to) ||
 			(status != "" && status != s.shown(j)) || !match(j) {
 			continue
 		}
@@ -138,6 +146,11 @@ func (s *Sandbox) list(
 	}
 	out.PageCount = pageCount(total, size)
 	return reply{http.StatusOK, out}, nil
+}
+
+// listed says whether job lists show the job. The caller holds mu.
+func (s *Sandbox) listed(j *job) bool {
+	return (j.kind != kindSync || s.switches.SyncListed) && (j.kind != kindChild || s.switches.ChildrenListed)
 }
 
 // within says that at lies between from and to, both included; a zero bound is open.

@@ -79,7 +79,7 @@ func (s *Sandbox) createWebhook(c *call) (reply, error) {
 		id: s.id("webhook"), url: *req.URL, description: req.Description, active: true, event: *req.EventType,
 		secret: s.secret(),
 	}
-	h.created = s.dice.stampAt(s.now(), "webhook", h.url, h.event)
+	h.created = s.dice.stampAt(s.clock(), "webhook", h.url, h.event)
 	h.updated = h.created
 	c.account.hooks = append(c.account.hooks, h)
 	view := h.view()
@@ -170,7 +170,7 @@ func (s *Sandbox) applyUpdate(h *hook, req webhookRequest) {
 		h.active = *req.IsActive
 		h.refusals = 0
 	}
-	h.updated = s.dice.stampAt(s.now(), "updated", h.url)
+	h.updated = s.dice.stampAt(s.clock(), "updated", h.url)
 	if h.active {
 		for _, d := range h.kept {
 			s.dispatch(d)
@@ -192,7 +192,7 @@ func (s *Sandbox) deleteWebhook(c *call) (reply, error) {
 func (s *Sandbox) rotateWebhook(c *call) (reply, error) {
 	return s.withHook(c, func(h *hook) reply {
 		h.oldSecret, h.secret = h.secret, s.secret()
-		h.updated = s.dice.stampAt(s.now(), "rotated", h.url)
+		h.updated = s.dice.stampAt(s.clock(), "rotated", h.url)
 		return reply{http.StatusOK, wireSecret{Secret: h.secret}}
 	})
 }
@@ -252,7 +252,7 @@ func (s *Sandbox) open(d *delivery, number int) *attempt {
 	}
 	a := &attempt{
 		id: d.id, event: d.event, job: d.job.id, number: number, status: attemptPending,
-		created: s.dice.stampAt(s.now(), "attempt", d.key),
+		created: s.dice.stampAt(s.clock(), "attempt", d.key),
 	}
 	if d.stamp.IsZero() || s.switches.DeliveryIDPerAttempt {
 		d.stamp = a.created
