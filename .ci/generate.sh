@@ -15,8 +15,8 @@ if [ -f README.md ]; then
 	"$temp/rollcall" settings --format markdown >"$temp/table"
 	# What stands between the two marks is replaced by the table.
 	awk -v table="$temp/table" '
-		/^<!-- settings -->$/ && !inside { print; print ""; while ((getline line < table) > 0) print line; print ""; inside = 1; next }
-		/^<!-- settings -->$/ { inside = 0 }
+		/^<!-- settings -->$/ { print; print ""; while ((getline line < table) > 0) print line; print ""; inside = 1; next }
+		/^<!-- \/settings -->$/ { inside = 0 }
 		!inside { print }
 	' README.md >"$temp/readme"
 	cp "$temp/readme" README.md

@@ -8,7 +8,8 @@ import (
 )
 
 // Config holds every setting of Rollcall. Each field is a flag, an environment variable and a row of the README;
-// the three names follow from each other (ROLLCALL_POLL_FIRST, --poll-first, PollFirst). Tags: `secret` marks values
+// the three names follow from each other (ROLLCALL_POLL_FIRST, --poll-first, PollFirst) unless the tag `name` says
+// otherwise, as for the role, which is also a word of users. Tags: `secret` marks values
 // that may also come from the file named by ..._FILE and are never shown; `oneof` lists the words a field accepts.
 // Config is filled by parse, checked by Check and not changed afterwards.
 type Config struct {
@@ -19,7 +20,7 @@ type Config struct {
 
 	Listen         string        `group:"Server" env:"ROLLCALL_LISTEN" default:"127.0.0.1:8080" help:"Address and port to serve on."`
 	PublicURL      string        `group:"Server" env:"ROLLCALL_PUBLIC_URL" help:"Where browsers and the vendor reach Rollcall, such as https://rollcall.example.org. Webhooks need it."`
-	Role           string        `group:"Server" env:"ROLLCALL_ROLE" default:"all" oneof:"all|web|worker" help:"What this process does."`
+	Role           string        `name:"process-role" group:"Server" env:"ROLLCALL_ROLE" default:"all" oneof:"all|web|worker" help:"What this process does."`
 	SecretKey      string        `group:"Server" env:"ROLLCALL_SECRET_KEY" secret:"" help:"32 bytes as base64 or hex that encrypt secrets at rest. Empty: made once and kept in the data folder. Processes that share a database must share it."`
 	TrustedProxies prefixes      `group:"Server" env:"ROLLCALL_TRUSTED_PROXIES" help:"Networks whose X-Forwarded-For is believed, comma separated, such as 10.0.0.0/8. Empty: none."`
 	SessionIdle    time.Duration `group:"Server" env:"ROLLCALL_SESSION_IDLE" default:"12h" help:"A session ends when it isn't used for this long."`

@@ -12,13 +12,17 @@ import (
 // setting describes one field of Config.
 type setting struct {
 	env, group, help, fallback string
+	name                       string   // Of the flag, where it doesn't follow from the variable's.
 	words                      []string // What a field with `oneof` accepts.
 	secret                     bool
 	value                      reflect.Value
 }
 
-// flag is the command-line spelling of the variable's name.
+// flag is the command-line spelling.
 func (s setting) flag() string {
+	if s.name != "" {
+		return "--" + s.name
+	}
 	name := strings.ToLower(strings.TrimPrefix(s.env, "ROLLCALL_"))
 	return "--" + strings.ReplaceAll(name, "_", "-")
 }
@@ -36,6 +40,7 @@ func settings(config *Config) []setting {
 		s := setting{
 			env: env, group: field.Tag.Get("group"), fallback: field.Tag.Get("default"), secret: secret,
 			help:  strings.ReplaceAll(field.Tag.Get("help"), "$$", "$"),
+			name:  field.Tag.Get("name"),
 			value: value.FieldByIndex(field.Index),
 		}
 		if oneof := field.Tag.Get("oneof"); oneof != "" {
@@ -50,7 +55,7 @@ func settings(config *Config) []setting {
 func (s setting) sentence() string {
 	text := s.help
 	if s.words != nil {
-		text += " One of " + strings.Join(s.words, ", ") + "."
+		text += " One of `" + strings.Join(s.words, "`, `") + "`."
 	}
 	if s.secret {
 		text += " Secret: " + s.env + "_FILE may name a file that holds it."

@@ -15,7 +15,8 @@ import (
 const (
 	exampleFile = "../../.env.example"
 	readmeFile  = "../../README.md"
-	readmeMark  = "<!-- settings -->"
+	readmeBegin = "<!-- settings -->"
+	readmeEnd   = "<!-- /settings -->"
 )
 
 func TestEnvExampleIsFresh(t *testing.T) {
@@ -39,12 +40,13 @@ func TestReadmeTableIsFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.Split(string(readme), readmeMark)
-	if len(parts) != 3 {
-		t.Fatalf("README.md has %d marks %s, want 2", len(parts)-1, readmeMark)
+	_, after, begun := strings.Cut(string(readme), readmeBegin)
+	table, _, ended := strings.Cut(after, readmeEnd)
+	if !begun || !ended {
+		t.Fatalf("README.md lacks the marks %s and %s", readmeBegin, readmeEnd)
 	}
 	want := rollcall(t, emptyEnv, "settings", "--format", "markdown").out
-	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(parts[1])); diff != "" {
+	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(table)); diff != "" {
 		t.Errorf("the README's table is stale; make generate writes it:\n%s", diff)
 	}
 }
