@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +26,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		os.Exit(workerMain())
+	}
+	// Most of these tests wait for timers and sockets, so more of them than
+	// there are cores may run at once.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	storetest.Main(contracttest.Main(m))
 }
 
@@ -50,17 +61,30 @@ type setup struct {
 	noWebhooks bool
 	// stopped makes the pipeline but does not start it.
 	stopped bool
+	// client is how answers are read, for those who want it different.
+	client func(*geonode.Config)
 }
 
 // front stands before the sandbox: a test may answer a call itself.
 type front struct {
 	next http.Handler
-	do   func(w http.ResponseWriter, r *http.Request, next http.Handler)
+	do   atomic.Pointer[intercept]
+}
+
+type intercept func(w http.ResponseWriter, r *http.Request, next http.Handler)
+
+// set puts do before the sandbox from now on; nil takes it away.
+func (f *front) set(do intercept) {
+	if do == nil {
+		f.do.Store(nil)
+		return
+	}
+	f.do.Store(&do)
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.do != nil {
-		f.do(w, r, f.next)
+	if do := f.do.Load(); do != nil {
+		(*do)(w, r, f.next)
 		return
 	}
 	f.next.ServeHTTP(w, r)
@@ -68,10 +92,15 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // receiver is the webhook endpoint, as web makes it, around the pipeline.
 type receiver struct {
-	pipe *pipeline.Pipeline
+	pipe atomic.Pointer[pipeline.Pipeline]
+	// worker is a process that takes the deliveries instead of pipe.
+	worker atomic.Pointer[worker]
 	// before may swallow a delivery, as a network would.
-	before func(r *http.Request, body []byte) bool
+	before atomic.Pointer[func(r *http.Request, body []byte) bool]
 }
+
+// swallow decides from now on which deliveries arrive.
+func (h *receiver) swallow(pass func(r *http.Request, body []byte) bool) { h.before.Store(&pass) }
 
 func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -79,11 +108,15 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if h.before != nil && !h.before(r, body) {
+	if before := h.before.Load(); before != nil && !(*before)(r, body) {
 		http.Error(w, "lost on the way", http.StatusBadGateway)
 		return
 	}
-	a := h.pipe.Receive(r.Context(), pipeline.Incoming{
+	if to := h.worker.Load(); to != nil {
+		to.forward(w, r, body)
+		return
+	}
+	a := h.pipe.Load().Receive(r.Context(), pipeline.Incoming{
 		Endpoint: r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], Header: r.Header, Body: body,
 		Source: "127.0.0.1", ReceivedAt: time.Now(),
 	})
@@ -108,11 +141,11 @@ func newRig(tb testing.TB, s setup) *rig {
 	r.sandbox = box
 	r.front = &front{next: box.Handler()}
 	r.vendor = httptest.NewServer(r.front)
-	r.client = r.newClient()
+	r.client = r.newClient(s.client)
 	r.receiver = &receiver{}
 	r.hooks = httptest.NewServer(r.receiver)
 	r.pipe = r.newPipeline(s)
-	r.receiver.pipe = r.pipe
+	r.receiver.pipe.Store(r.pipe)
 	tb.Cleanup(r.close)
 	if !s.stopped {
 		r.start(s)
@@ -132,15 +165,19 @@ func (r *rig) start(s setup) {
 	}
 }
 
-func (r *rig) newClient() *geonode.Client {
+func (r *rig) newClient(change func(*geonode.Config)) *geonode.Client {
 	r.t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 32}
 	r.t.Cleanup(transport.CloseIdleConnections)
-	client, err := geonode.New(geonode.Config{
+	cfg := geonode.Config{
 		BaseURL: r.vendor.URL, APIKey: sandbox.DefaultAPIKey, Now: time.Now,
 		Transport: contracttest.Transport(r.t, transport),
 		Timeouts:  geonode.Timeouts{Submit: 10 * time.Second, Status: 10 * time.Second, List: 10 * time.Second},
-	})
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	client, err := geonode.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}

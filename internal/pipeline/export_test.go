@@ -1,0 +1,9 @@
+package pipeline
+
+// SealSecret seals a webhook's secret as the pipeline does.
+func (p *Pipeline) SealSecret(webhookID int64, version int, secret string) []byte {
+	return p.sealer.seal(secretPlace(webhookID, version), []byte(secret))
+}
+
+// GroupQueue is how many deliveries may wait for a commit.
+const GroupQueue = groupQueue
