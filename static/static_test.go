@@ -2,9 +2,12 @@ package static_test
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -132,6 +135,26 @@ func TestOtherPathsAndMethodsAreRefused(t *testing.T) {
 	for _, test := range tests {
 		if got := ask(t, server, test.method, test.path).status; got != test.want {
 			t.Errorf("%s %s: got %d, want %d", test.method, test.path, got, test.want)
+		}
+	}
+}
+
+// The files that vendor.sh brought are the ones whose sums it recorded.
+func TestVendoredFilesMatchTheirSums(t *testing.T) {
+	t.Parallel()
+	sums, err := os.ReadFile("vendor.sha256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		body, err := os.ReadFile(name)
+		if err != nil {
+			t.Errorf("recorded, but missing: %v", err)
+			continue
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(body)); got != want {
+			t.Errorf("%s: got %s, want %s: run static/vendor.sh update", name, got, want)
 		}
 	}
 }
