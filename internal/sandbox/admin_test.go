@@ -97,7 +97,7 @@ func TestSwitchesOfBatch(t *testing.T) {
 	rec := newReceiver(t, nil)
 	r.hook(rec, "batch_completed")
 	r.hook(rec, "extract_completed")
-	a := r.call("POST", "/v1/batch", `{"urls":["x","https://shop.sandbox.test/slow/300ms","https://shop.sandbox.test/2"]}`).want(202)
+	a := r.call("POST", "/v1/batch", `{"urls":["x","https://shop.sandbox.test/slow/1s","https://shop.sandbox.test/2"]}`).want(202)
 	if a.str("invalid_urls", 0, "url") != "x" {
 		t.Errorf("invalid_urls: %v", a.at("invalid_urls").v)
 	}

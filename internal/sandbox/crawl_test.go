@@ -84,7 +84,7 @@ func TestCrawlLimits(t *testing.T) {
 	if got := r.finish(path).str("status"); got != "failed" {
 		t.Errorf("a crawl whose seed failed: got %s", got)
 	}
-	slow := r.call("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/slow/300ms"}`).want(202).str("status_url")
+	slow := r.call("POST", "/v1/crawl", `{"url":"https://shop.sandbox.test/slow/1s"}`).want(202).str("status_url")
 	r.until("seed started", func(b Books) bool { return b.Jobs[1].Outcomes[0].Status == "processing" })
 	if n := r.call("DELETE", slow, nil).want(202).num("in_flight_pages"); n != 1 {
 		t.Errorf("got %d in flight", n)

@@ -5,6 +5,16 @@
 // pages (hosts under sandbox.test, generated from the URL and a seed, no network), keeps webhooks with signed and
 // retried deliveries and a delivery log, counts tokens, and misbehaves on demand: see Faults and Switches.
 //
+// Some paths on any made host are special: /slow/5s answers late; /fail/CODE fails for good with that code;
+// /fail-retryable/N fails, retryably, the first N times (once without N) that an account submits it; /huge/5mb is large;
+// /plain/... is tiny and costs nothing to make; /latin1, /invalid-utf8, /nul, /empty and /script (hostile) try what a
+// page may hold. Every other path is a good page.
+//
+// A real page that answers other than 2xx fails with TARGET_HTTP_404 and so on (retryable for 429 and 5xx). Other codes:
+// DNS_FAILED, CONNECTION_FAILED, TIMEOUT (the last two retryable), TLS_ERROR, ADDRESS_REFUSED, TOO_MANY_REDIRECTS,
+// CONTENT_TOO_LARGE, UNSUPPORTED_CONTENT, EXTRACTION_FAILED, ROBOTS_DISALLOWED, SANDBOX_FULL. The fault item_fail uses
+// RATE_LIMITED and TIMEOUT (retryable), TARGET_BLOCKED and EXTRACTION_FAILED (not).
+//
 // It also keeps its own books (see Books): what it accepted, how each URL ended, what it charged, which calls it got
 // and which deliveries it sent, so that a test can compare a client's account with the truth.
 //

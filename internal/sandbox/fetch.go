@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -165,6 +166,7 @@ func ownHeader(name string) bool {
 func fetchOutcome(err error) outcome {
 	var dns *net.DNSError
 	var timeout net.Error
+	var cert *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errAddress):
 		return outcome{code: "ADDRESS_REFUSED", message: "The target's address is not public."}
@@ -172,6 +174,8 @@ func fetchOutcome(err error) outcome {
 		return outcome{code: "TOO_MANY_REDIRECTS", message: "The target redirects too often or to no page."}
 	case errors.As(err, &dns):
 		return outcome{code: "DNS_FAILED", message: "The target's name can't be resolved.", retryable: dns.IsTemporary}
+	case errors.As(err, &cert):
+		return outcome{code: "TLS_ERROR", message: "The target's certificate can't be trusted."}
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return outcome{code: "TIMEOUT", message: "The target took too long.", retryable: true}
 	default:

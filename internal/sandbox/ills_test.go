@@ -10,7 +10,7 @@ import (
 
 func TestFaultLateRows(t *testing.T) {
 	t.Parallel()
-	r, rec, _ := withFault(t, FaultLateRows, func(c *Config) { c.LateFor = 400 * time.Millisecond })
+	r, rec, _ := withFault(t, FaultLateRows, func(c *Config) { c.LateFor = 2 * time.Second })
 	path := r.batch(MadeURLs(8, 1)...)
 	rec.take(t)
 	d := r.call("GET", path, nil).want(200)

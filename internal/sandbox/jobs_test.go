@@ -277,7 +277,7 @@ func TestBatchCancel(t *testing.T) {
 	cfg := quick()
 	cfg.Parallelism = 1
 	r := setup(t, cfg)
-	path := r.batch("https://a.sandbox.test/1", "https://a.sandbox.test/slow/300ms", "https://a.sandbox.test/3", "https://a.sandbox.test/4")
+	path := r.batch("https://a.sandbox.test/1", "https://a.sandbox.test/slow/1s", "https://a.sandbox.test/3", "https://a.sandbox.test/4")
 	r.until("first done", func(b Books) bool { return b.Jobs[0].Outcomes[1].Status == "processing" })
 	cancelled := r.call("DELETE", path, nil).want(202)
 	if cancelled.str("status") != "cancelled" || cancelled.num("in_flight_urls") != 1 {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"html"
 	"net/url"
 	"strings"
 )
@@ -22,6 +23,9 @@ func (s *Sandbox) magicPage(at *url.URL, word string) (content, bool) {
 			Markdown: "# Nothing\n\nbefore\x00after \x01\x02\x1b\n",
 			HTML:     "<h1>Nothing</h1><p>before\x00after \x01\x02\x1b</p>", Links: []string{},
 		}, true
+	case "plain":
+		path := html.EscapeString(at.EscapedPath())
+		return content{Markdown: "Plain " + path, HTML: "<p>Plain " + path + "</p>", Links: []string{}}, true
 	case "empty":
 		return content{Links: []string{}}, true
 	case "script":

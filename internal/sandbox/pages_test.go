@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -116,7 +117,7 @@ func TestRealPageCharsets(t *testing.T) {
 
 func TestRealPageKinds(t *testing.T) {
 	t.Parallel()
-	r := openBox(t, func(c *Config) { c.MaxPageBytes = 50_000; c.FetchTimeout = time.Second })
+	r := openBox(t, func(c *Config) { c.MaxPageBytes = 50_000; c.FetchTimeout = 3 * time.Second })
 	at := site(t, map[string]http.HandlerFunc{
 		"/json":  serveText("application/json", `{"a": "`+"```"+`"}`),
 		"/text":  serveText("text/plain; charset=utf-8", "one\ntwo <b>\n"),
@@ -278,7 +279,7 @@ func TestMagicPages(t *testing.T) {
 		t.Errorf("huge: got %d bytes", n)
 	}
 	for path, want := range map[string]string{
-		"/latin1": "Déjà vu", "/invalid-utf8": "\ufffd", "/nul": "before\x00after", "/script": "Hostile page",
+		"/latin1": "Déjà vu", "/plain/7": "Plain /plain/7", "/invalid-utf8": "\ufffd", "/nul": "before\x00after", "/script": "Hostile page",
 	} {
 		if got := md(path); !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q in it", path, got, want)
@@ -374,4 +375,16 @@ func FuzzCheckURL(f *testing.F) {
 			t.Errorf("%q was accepted", text)
 		}
 	})
+}
+
+func TestUntrustedCertificate(t *testing.T) {
+	t.Parallel()
+	r := openBox(t, nil)
+	server := httptest.NewUnstartedServer(serveText("text/html", "x"))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	if got := r.extract(server.URL).str("error", "code"); got != "TLS_ERROR" {
+		t.Errorf("got %s", got)
+	}
 }
