@@ -19,7 +19,7 @@ type setting struct {
 }
 
 // flag is the command-line spelling.
-func (s setting) flag() string {
+func (s *setting) flag() string {
 	if s.name != "" {
 		return "--" + s.name
 	}
@@ -28,16 +28,16 @@ func (s setting) flag() string {
 }
 
 // settings lists the fields of Config in their order.
-func settings(config *Config) []setting {
+func settings(config *Config) []*setting {
 	value := reflect.ValueOf(config).Elem()
-	var list []setting
+	var list []*setting
 	for field := range value.Type().Fields() {
 		env, ok := field.Tag.Lookup("env")
 		if !ok {
 			continue
 		}
 		_, secret := field.Tag.Lookup("secret")
-		s := setting{
+		s := &setting{
 			env: env, group: field.Tag.Get("group"), fallback: field.Tag.Get("default"), secret: secret,
 			help:  strings.ReplaceAll(field.Tag.Get("help"), "$$", "$"),
 			name:  field.Tag.Get("name"),
@@ -52,7 +52,7 @@ func settings(config *Config) []setting {
 }
 
 // sentence is the help with the accepted words, and for secrets the second way to give them.
-func (s setting) sentence() string {
+func (s *setting) sentence() string {
 	text := s.help
 	if s.words != nil {
 		text += " One of `" + strings.Join(s.words, "`, `") + "`."

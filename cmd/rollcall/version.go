@@ -19,7 +19,7 @@ type release struct {
 
 // thisRelease tells version and commit: from the linker, else from what go build recorded.
 func thisRelease() release {
-	r := release{Version: version, Go: runtime.Version()}
+	r := release{Version: version, Commit: "unknown", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = new(debug.BuildInfo)
