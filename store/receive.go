@@ -48,7 +48,7 @@ func (t Tx) Arrive(ctx context.Context, group []*Arrival) ([]int64, error) {
 func (t Tx) processEvents(ctx context.Context, group []*Arrival) (map[string]bool, error) {
 	ids, events, at := make([]string, len(group)), make([]string, len(group)), make([]time.Time, len(group))
 	for i, a := range group {
-		ids[i], events[i], at[i] = a.VendorJobID, a.EventType, a.ReceivedAt
+		ids[i], events[i], at[i] = a.VendorJobID, CleanText(a.EventType), a.ReceivedAt
 	}
 	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO processed_events (vendor_job_id, event_type, received_at, state)
 		SELECT DISTINCT ON (id) id, event, at, 'held'

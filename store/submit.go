@@ -70,6 +70,9 @@ func (t Tx) InsertJobItems(ctx context.Context, rows []JobItem) error {
 // InsertEvents appends lines to jobs' timelines.
 func (q Queries) InsertEvents(ctx context.Context, events []JobEvent) error {
 	for chunk := range slices.Chunk(events, insertChunk) {
+		for i := range chunk {
+			chunk[i].Detail = CleanText(chunk[i].Detail)
+		}
 		_, err := q.db.NewInsert().Model(&chunk).Column("job_id", "at", "kind", "net", "detail").Exec(ctx)
 		if err != nil {
 			return translate(err)

@@ -7,3 +7,6 @@ func (p *Pipeline) SealSecret(webhookID int64, version int, secret string) []byt
 
 // GroupQueue is how many deliveries may wait for a commit.
 const GroupQueue = groupQueue
+
+// Queued is how many deliveries wait for a commit.
+func (p *Pipeline) Queued() int { return len(p.groups.queue) }

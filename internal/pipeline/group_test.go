@@ -1,0 +1,228 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// newWebhook makes a live webhook with testSecret and returns its endpoint.
+func (r *rig) newWebhook(event string) string {
+	r.t.Helper()
+	ctx := context.Background()
+	name := fmt.Sprintf("endpoint-of-the-test-%d-%s", time.Now().UnixNano(), event)
+	w := &store.Webhook{
+		Endpoint: name[:min(60, len(name))], EventType: event, URL: r.hooks.URL + "/webhooks/geonode/" + name,
+		State: store.WebhookLive, CreatedAt: time.Now(), StateAt: time.Now(),
+	}
+	if err := r.store.InsertWebhook(ctx, w); err != nil {
+		r.t.Fatal(err)
+	}
+	r.addSecret(w.ID, 1, testSecret)
+	return w.Endpoint
+}
+
+// addSecret stores a further secret as another process would.
+func (r *rig) addSecret(webhook int64, version int, secret string) {
+	r.t.Helper()
+	err := r.store.InTx(context.Background(), func(ctx context.Context, tx store.Tx) error {
+		return tx.AddSecret(ctx, webhook, version, r.pipe.SealSecret(webhook, version, secret), time.Now(), time.Now().Add(time.Hour))
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// ownWebhook makes a webhook and a good delivery for it.
+func (r *rig) ownWebhook(event, vendorJobID string) pipeline.Incoming {
+	r.t.Helper()
+	return signedDelivery(r.newWebhook(event), event, testSecret, envelopeFor(event, vendorJobID))
+}
+
+// receiveAll hands deliveries in at once; started runs when all are queued.
+func (r *rig) receiveAll(in []pipeline.Incoming, queued func()) []pipeline.Answer {
+	r.t.Helper()
+	answers := make([]pipeline.Answer, len(in))
+	var wg sync.WaitGroup
+	for i := range in {
+		wg.Go(func() { answers[i] = r.pipe.Receive(context.Background(), in[i]) })
+	}
+	if queued != nil {
+		eventually(r.t, "the deliveries to queue", func() bool { return r.pipe.Queued() >= min(len(in), pipeline.GroupQueue) })
+		queued()
+	}
+	wg.Wait()
+	return answers
+}
+
+func (r *rig) startQuietly() {
+	r.t.Helper()
+	if err := r.pipe.Start(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func count(answers []pipeline.Answer, status int, verdict store.Verdict) int {
+	n := 0
+	for _, a := range answers {
+		if a.Status == status && a.Verdict == verdict {
+			n++
+		}
+	}
+	return n
+}
+
+// TestDuplicateAndFirstInOneGroup: of the deliveries for one job in one group
+// exactly one is the first.
+func TestDuplicateAndFirstInOneGroup(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	name := r.newWebhook("batch_completed")
+	var in []pipeline.Incoming
+	for i := range 40 {
+		in = append(in, signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", fmt.Sprintf("job-%d", i%10))))
+	}
+	answers := r.receiveAll(in, r.startQuietly)
+	if a, d := count(answers, 200, store.VerdictAccepted), count(answers, 200, store.VerdictDuplicate); a != 10 || d != 30 {
+		t.Errorf("got %d accepted, %d duplicates, want 10, 30", a, d)
+	}
+	if got := r.number(`SELECT count(*) FROM processed_events`); got != 10 {
+		t.Errorf("got %d events, want 10", got)
+	}
+	if got := r.number(`SELECT count(*) FROM deliveries WHERE verdict = 'accepted'`); got != 10 {
+		t.Errorf("got %d accepted rows, want 10", got)
+	}
+}
+
+// TestOverlappingIDsInTwoGroups: groups that share ids, while the jobs are
+// settled at the same time, end without an error and without a deadlock that
+// anybody sees.
+func TestOverlappingIDsInTwoGroups(t *testing.T) {
+	t.Parallel()
+	log := &safeBuffer{}
+	r := newRig(t, setup{noWebhooks: true, sandbox: func(c *sandbox.Config) { c.RunTime = time.Millisecond }, pipeline: func(c *pipeline.Config) {
+		deaf(c)
+		c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}})
+	name := r.newWebhook("extract_completed")
+	id := r.submit(store.KindExtract, sandbox.MadeURLs(40, 8)...)
+	eventually(t, "the vendor's ids", func() bool {
+		return r.number(`SELECT count(*) FROM jobs WHERE state = 'accepted'`) == 40
+	})
+	var ids []string
+	for i := range 60 {
+		ids = append(ids, r.text(`SELECT coalesce((SELECT vendor_job_id FROM jobs ORDER BY id OFFSET $1 LIMIT 1), 'unknown-' || $1)`, i))
+	}
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 60 {
+				job := ids[(i*(2*g+1)+g)%len(ids)]
+				a := r.pipe.Receive(context.Background(), signedDelivery(name, "extract_completed", testSecret, envelopeFor("extract_completed", job)))
+				if a.Status != http.StatusOK {
+					t.Errorf("got %+v, want 200", a)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b := r.ended(id)
+	r.wantBatch(b, 40, 0, 0)
+	if got := r.number(`SELECT count(*) FROM deliveries WHERE verdict = 'accepted'`); got != 60 {
+		t.Errorf("got %d accepted, want one for each of 60 ids", got)
+	}
+	if got := r.number(`SELECT count(*) FROM deliveries`); got != 16*60 {
+		t.Errorf("got %d deliveries, want %d", got, 16*60)
+	}
+	if text := log.String(); strings.Contains(text, "deadlock") || strings.Contains(text, "not committed") {
+		t.Errorf("got in the log:\n%s", text)
+	}
+	r.balanced(id)
+}
+
+// TestOneBadRowInAGroup: a row that the database refuses is refused alone.
+func TestOneBadRowInAGroup(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	r.exec(`ALTER TABLE deliveries ADD CONSTRAINT not_this_one CHECK (vendor_job_id <> 'job-7')`)
+	name := r.newWebhook("batch_completed")
+	var in []pipeline.Incoming
+	for i := range 20 {
+		in = append(in, signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", fmt.Sprintf("job-%d", i))))
+	}
+	answers := r.receiveAll(in, r.startQuietly)
+	for i, a := range answers {
+		want := http.StatusOK
+		if i == 7 {
+			want = http.StatusServiceUnavailable
+		}
+		if a.Status != want {
+			t.Errorf("delivery %d: got %+v, want %d", i, a, want)
+		}
+	}
+	if got := r.number(`SELECT count(*) FROM processed_events`); got != 19 {
+		t.Errorf("got %d events, want 19: the refused one left none", got)
+	}
+}
+
+// TestNULInAnEventIsTakenUp: what a text column cannot hold must not make a
+// delivery that the vendor repeats for ever.
+func TestNULInAnEventIsTakenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true})
+	name := r.newWebhook("batch_completed")
+	body := []byte(`{"event":"batch\u0000completed","id":"d\u0000","data":{"job_id":"job-1"}}`)
+	in := signedDelivery(name, "", testSecret, body)
+	in.Header.Del("X-Webhook-Event")
+	if a := r.pipe.Receive(t.Context(), in); a.Status != http.StatusOK {
+		t.Errorf("got %+v, want 200", a)
+	}
+}
+
+// TestQueueOfDeliveriesIsBounded: what cannot be taken up in time is sent back
+// to the vendor at once.
+func TestQueueOfDeliveriesIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	name := r.newWebhook("batch_completed")
+	in := make([]pipeline.Incoming, pipeline.GroupQueue+20)
+	for i := range in {
+		in[i] = signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", fmt.Sprintf("job-%d", i)))
+	}
+	answers := r.receiveAll(in, r.startQuietly)
+	good, busy := count(answers, 200, store.VerdictAccepted), count(answers, 503, "")
+	if good+busy != len(in) || good < pipeline.GroupQueue || busy == 0 {
+		t.Errorf("got %d taken up, %d sent back of %d, want at least %d and 1", good, busy, len(in), pipeline.GroupQueue)
+	}
+	if got := r.number(`SELECT count(*) FROM processed_events`); got != int64(good) {
+		t.Errorf("got %d events, want %d", got, good)
+	}
+}
+
+// safeBuffer is a log that many goroutines write.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
