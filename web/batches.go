@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -80,10 +81,24 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	// A stream shows the newest jobs; a page with older ones stands still.
 	props.Live = row.EndedAt == nil && c.QueryParam(jobsParam) == ""
+	if props.Live {
+		props.Items.Self = itemsPath(c, props.ID)
+	}
 	if props.Layout, err = s.layout(c, row.Name, views.SectionBatches); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Batch(props))
+}
+
+// itemsPath is where the items of this very view can be asked for again.
+func itemsPath(c echo.Context, id string) string {
+	kept := url.Values{}
+	for _, name := range []string{"state", cursorParam} {
+		if value := c.QueryParam(name); value != "" {
+			kept.Set(name, value)
+		}
+	}
+	return address("/batches/"+id+"/items", kept)
 }
 
 func (s *Server) batchJobs(c echo.Context, id int64, props *views.BatchProps) error {
@@ -198,5 +213,8 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 		return views.BatchLiveProps{}, err
 	}
 	total, err := s.store.CountJobs(ctx, id)
-	return views.BatchLiveProps{RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total)}, err
+	tabs := itemTabs(b, views.StateAll)
+	return views.BatchLiveProps{
+		RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
+	}, err
 }

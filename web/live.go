@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/a-h/templ"
@@ -34,6 +35,9 @@ const (
 	// heartbeat is how often a stream shows that it lives and looks whether its
 	// session still does.
 	heartbeat = 15 * time.Second
+	// itemsEvery lies between two events that have pages ask for their items
+	// again, which costs more than the message itself.
+	itemsEvery = 3 * time.Second
 	// slowClient is how long a reader may take for one message.
 	slowClient = 10 * time.Second
 	// renderLimit bounds the making of one message.
@@ -61,6 +65,7 @@ type hub struct {
 type topic struct {
 	id      int64
 	dirty   chan struct{} // Holds one: something changed since the last message.
+	moved   atomic.Bool   // Items changed since pages were told to ask for them.
 	stop    chan struct{}
 	readers map[chan []byte]struct{}
 }
@@ -89,6 +94,7 @@ func (h *hub) hear(payload string) {
 	defer h.mu.Unlock()
 	if payload == "" {
 		for _, t := range h.topics {
+			t.moved.Store(t.id != overviewTopic)
 			t.mark()
 		}
 		return
@@ -99,6 +105,7 @@ func (h *hub) hear(payload string) {
 	}
 	for _, each := range []int64{id, overviewTopic} {
 		if t := h.topics[each]; t != nil {
+			t.moved.Store(each != overviewTopic)
 			t.mark()
 		}
 	}
@@ -155,13 +162,14 @@ func (h *hub) leave(id int64, news chan []byte) {
 
 // pump makes a topic's messages while anybody looks.
 func (h *hub) pump(t *topic) {
-	every := time.Duration(1<<63 - 1)
-	gap := gapBatch
+	every, gap := time.Duration(1<<63-1), gapBatch
 	if t.id == overviewTopic {
 		every, gap = overviewEvery, gapOverview
 	}
-	refresh := time.NewTicker(every)
+	refresh, items := time.NewTicker(every), time.NewTimer(every)
 	defer refresh.Stop()
+	defer items.Stop()
+	resting := false // Pages were told of items less than itemsEvery ago.
 	for {
 		select {
 		case <-h.quit:
@@ -170,8 +178,15 @@ func (h *hub) pump(t *topic) {
 			return
 		case <-t.dirty:
 		case <-refresh.C:
+		case <-items.C:
+			resting = false
 		}
-		took := h.publish(t)
+		more := ""
+		if !resting && t.moved.Swap(false) {
+			more, resting = itemsMoved, true
+			items.Reset(itemsEvery)
+		}
+		took := h.publish(t, more)
 		select {
 		case <-h.quit:
 			return
@@ -182,9 +197,12 @@ func (h *hub) pump(t *topic) {
 	}
 }
 
+// itemsMoved tells pages to ask for their items again.
+const itemsMoved = "event: items\ndata: 1\n\n"
+
 // publish makes one message and leaves it with every reader; it returns how
 // long the making took.
-func (h *hub) publish(t *topic) time.Duration {
+func (h *hub) publish(t *topic, more string) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), renderLimit)
 	defer cancel()
 	began := h.server.now()
@@ -194,6 +212,7 @@ func (h *hub) publish(t *topic) time.Duration {
 		h.server.log.WarnContext(ctx, "live page not refreshed", slog.Int64("topic", t.id), slog.Any("error", err))
 		return took
 	}
+	message = append(message, more...)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for news := range t.readers {

@@ -101,7 +101,6 @@ func TestNewBatchLosesNothing(t *testing.T) {
 	for selector, want := range map[string]string{
 		"textarea[name=urls]": "javascript:<b> </textarea> from the file", "textarea[name=headers]": "A: b",
 		"#proxy_country-error": "two letters", "#error-summary": "not here", "[data-testid=bad-lines] .card-title": "300 lines can't be submitted",
-		"select[name=kind] option[selected]": "Batch: many URLs in a job",
 	} {
 		if text := got.text(selector); !strings.Contains(text, want) {
 			t.Errorf("%s: got %q, want %q in it", selector, text, want)
@@ -109,6 +108,9 @@ func TestNewBatchLosesNothing(t *testing.T) {
 	}
 	if n := got.doc.Find("[data-testid=bad-lines] tbody tr").Length(); n != badLinesShown {
 		t.Errorf("bad lines shown: got %d, want %d", n, badLinesShown)
+	}
+	if kind := got.doc.Find("select[name=kind] option[selected]").AttrOr("value", ""); kind != "batch" {
+		t.Errorf("kind: got %q, want batch", kind)
 	}
 	if got.doc.Find("input[name=format][checked]").AttrOr("value", "") != "html" || got.doc.Find("input[name=name]").AttrOr("value", "") != "n <b>" {
 		t.Error("the form forgot a field")
