@@ -22,6 +22,7 @@ import (
 type commands struct {
 	Config Config `embed:""`
 
+	Demo     demoCmd     `cmd:"" help:"A whole Rollcall with a simulated vendor and a batch that fills."`
 	Health   healthCmd   `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`
 	Settings settingsCmd `cmd:"" help:"List all settings: each is an environment variable and a flag."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

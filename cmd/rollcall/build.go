@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"rollcall/internal/geonode"
+	"rollcall/internal/pipeline"
+	"rollcall/migrations"
+	"rollcall/store"
+	"rollcall/store/embedded"
+)
+
+const (
+	// startTimeout bounds the start of the database, recovery after a crash included.
+	startTimeout = 5 * time.Minute
+	// stopTimeout bounds the end of one part of the stack.
+	stopTimeout = 30 * time.Second
+	// leastConnections is what a private Postgres offers at least.
+	leastConnections = 100
+)
+
+// stack is what most commands run on, built from the bottom up: database, store, vendor, pipeline. Each part is made
+// by a method of its own, so that a command builds no more than it needs, and close takes them down in reverse.
+type stack struct {
+	config *Config
+	log    *slog.Logger
+	now    func() time.Time
+	parts  []part
+
+	dsn      string
+	private  *embedded.Server // Nil unless this process runs the database.
+	store    *store.Store
+	vendor   *geonode.Client
+	pipeline *pipeline.Pipeline
+}
+
+// part is one part of a stack that must be taken down.
+type part struct {
+	name string
+	stop func(context.Context) error
+}
+
+// newStack begins a stack with these settings. The caller closes it, also after an error of one of its methods.
+func newStack(config *Config, log *slog.Logger, now func() time.Time) *stack {
+	return &stack{config: config, log: log, now: now}
+}
+
+// onClose adds a part; the last added is the first to be taken down.
+func (s *stack) onClose(name string, stop func(context.Context) error) {
+	s.parts = append(s.parts, part{name, stop})
+}
+
+// close takes everything down, each part within a time of its own, whatever has become of ctx.
+func (s *stack) close(ctx context.Context) error {
+	var errs []error
+	for len(s.parts) > 0 {
+		last := s.parts[len(s.parts)-1]
+		s.parts = s.parts[:len(s.parts)-1]
+		errs = append(errs, stopPart(ctx, last))
+	}
+	return errors.Join(errs...)
+}
+
+func stopPart(ctx context.Context, p part) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := p.stop(ctx); err != nil {
+		return fmt.Errorf("stop the %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// ownDatabase finds the database: the one of DATABASE_URL, else a private Postgres in the data folder, which this
+// process then owns.
+func (s *stack) ownDatabase(ctx context.Context) error {
+	if s.config.DatabaseURL != "" {
+		s.dsn = s.config.DatabaseURL
+		return nil
+	}
+	if err := s.config.ensureDataDir(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	server, err := embedded.Start(ctx, embedded.Config{
+		Dir: s.config.PostgresDir(), BinDir: s.config.PostgresBin, Logger: s.log, Now: s.now,
+		Settings: map[string]string{"max_connections": strconv.Itoa(max(leastConnections, s.config.DatabaseConnections+20))},
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose("database", server.Stop)
+	s.private, s.dsn = server, server.DSN()
+	return nil
+}
+
+// shareDatabase is ownDatabase for commands that may run beside a server: they use its private Postgres.
+func (s *stack) shareDatabase(ctx context.Context) error {
+	if s.config.DatabaseURL == "" {
+		if dsn, ok := embedded.Find(s.config.PostgresDir()); ok {
+			s.dsn = dsn
+			return nil
+		}
+	}
+	return s.ownDatabase(ctx)
+}
+
+// openStore brings the schema up to date and connects. It refuses a schema that this release can't live with.
+func (s *stack) openStore(ctx context.Context) error {
+	if err := migrations.Up(ctx, s.dsn); err != nil {
+		return fmt.Errorf("migrate the database: %w", err)
+	}
+	if err := migrations.Check(ctx, s.dsn); err != nil {
+		return fmt.Errorf("check the schema: %w", err)
+	}
+	return s.connect(ctx)
+}
+
+// connect opens the store on a database as it is.
+func (s *stack) connect(ctx context.Context) error {
+	st, err := store.Open(ctx, store.Config{DSN: s.dsn, MaxConns: int32(s.config.DatabaseConnections)}) //nolint:gosec // Check bounds it.
+	if err != nil {
+		return err
+	}
+	s.onClose("store", func(context.Context) error { return st.Close() })
+	s.store = st
+	return nil
+}
+
+// openVendor makes the client of the vendor's API; it calls nobody.
+func (s *stack) openVendor() error {
+	timeout := s.config.VendorTimeout
+	client, err := geonode.New(geonode.Config{
+		BaseURL: s.config.ScraperAPIBaseURL, APIKey: s.config.GeonodeScraperAPIKey, Now: s.now,
+		UserAgent: "rollcall/" + thisRelease().Version,
+		Timeouts:  geonode.Timeouts{Submit: timeout, Status: timeout, List: timeout},
+	})
+	if err != nil {
+		return fmt.Errorf("vendor: %w", err)
+	}
+	s.onClose("vendor's client", func(context.Context) error {
+		client.Close()
+		return nil
+	})
+	s.vendor = client
+	return nil
+}
+
+// openPipeline makes the pipeline on store and vendor, changed by tune, and starts it.
+func (s *stack) openPipeline(ctx context.Context, tune func(*pipeline.Config)) error {
+	key, err := s.config.loadSecretKey()
+	if err != nil {
+		return err
+	}
+	cfg := s.pipelineConfig(key)
+	tune(&cfg)
+	p, err := pipeline.New(cfg)
+	if err != nil {
+		return err
+	}
+	if err := p.Start(ctx); err != nil {
+		return err
+	}
+	s.onClose("pipeline", p.Stop)
+	s.pipeline = p
+	return nil
+}
+
+// pipelineConfig is what the settings say of the pipeline.
+func (s *stack) pipelineConfig(key []byte) pipeline.Config {
+	c := s.config
+	return pipeline.Config{
+		Store: s.store, Vendor: s.vendor, Logger: s.log, Now: s.now, Key: key,
+		Account: fingerprint(c.GeonodeScraperAPIKey), PublicURL: c.publicBase(), Mode: pipeline.Mode(c.Mode),
+		PollFirst: c.PollFirst, PollCap: c.PollCap, PollMaxWait: c.PollMaxWait, WebhookFallback: c.WebhookFallback,
+		ReconcileEvery: c.ReconcileEvery, ReconcileOlderThan: c.ReconcileOlderThan, ReconcileWindow: c.ReconcileWindow,
+		URLsPerJob: c.URLsPerJob, GiveUpAfter: c.GiveUpAfter, GraceTime: c.SecretGrace,
+		VendorRPS: c.VendorRPS, VendorConcurrency: c.VendorConcurrency,
+		Signature: pipeline.SignatureSettings{
+			Header: c.SignatureHeader, DeliveryHeader: c.DeliveryHeader, EventHeader: c.EventHeader,
+			Encoding: c.SignatureEncoding, Prefix: c.SignaturePrefix, Signed: c.SignatureSigned, Key: c.SignatureKey,
+			MaxAge: c.SignatureMaxAge,
+		},
+		Fields: pipeline.FieldSettings{JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID},
+	}
+}
+
+// fingerprint tells accounts apart without telling the key: the first 16 hex characters of its SHA-256.
+func fingerprint(apiKey string) string {
+	sum := sha256.Sum256([]byte(apiKey))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// publicBase is the public address without a slash at its end.
+func (c *Config) publicBase() string { return strings.TrimRight(c.PublicURL, "/") }

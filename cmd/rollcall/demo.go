@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// maxURLsFile bounds what is read from --urls-file.
+const maxURLsFile = 64 << 20
+
+// demoCmd is a whole Rollcall with a simulated vendor, and one batch to look at.
+type demoCmd struct {
+	Once         bool          `help:"Run one batch to its end and exit: 0 when every URL is answered for as the vendor's own books say."`
+	JSON         bool          `name:"json" help:"With --once: print the roll call as one JSON object, the last line of standard output."`
+	URLs         int           `name:"urls" default:"300" help:"How many made pages to submit."`
+	URLsFile     string        `name:"urls-file" type:"existingfile" help:"Submit the URLs of this file, one on each line, instead of made pages."`
+	AllowPrivate bool          `help:"Let the simulated vendor fetch pages from loopback and private addresses."`
+	Kind         string        `enum:"batch,extract,mixed" default:"batch" help:"The vendor's jobs to use: batch, extract or mixed."`
+	Faults       string        `placeholder:"NAME=RATE,..." help:"What the vendor does wrong and how often, such as drop=0.1,dup=0.1; none for nothing. Default: a mix."`
+	Nets         []string      `enum:"webhook,poll,reconcile" default:"webhook,poll,reconcile" help:"The nets that are on."`
+	Seed         uint64        `default:"1" help:"Decides the pages and the faults."`
+	Data         string        `placeholder:"DIR" help:"Folder to keep the database in. Default: a temporary one, removed on exit."`
+	Timeout      time.Duration `default:"10m" help:"With --once: how long the batch may take."`
+}
+
+// Run sets everything up, submits the batch and shows how it fills.
+func (c *demoCmd) Run(ctx context.Context, a *app) error {
+	text, err := c.urls()
+	if err != nil {
+		return err
+	}
+	d, err := c.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = c.show(ctx, a, d, text)
+	return errors.Join(err, d.close(ctx))
+}
+
+// show submits the batch, follows it to its end, and says what came of it.
+func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error {
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	started := a.now()
+	got, err := d.pipeline.Submit(limited, pipeline.Submission{
+		Name: "Demo", Kind: store.Kind(c.Kind), Text: text, LeaveOutBad: true,
+		Options: pipeline.Options{Formats: []string{"markdown", "html"}},
+	})
+	if err != nil {
+		return err
+	}
+	batch, err := d.follow(limited, got.BatchID, a.err)
+	if err != nil && ctx.Err() == nil && limited.Err() == nil {
+		return err
+	}
+	if batch, err = d.finalBatch(ctx, got.BatchID, batch); err != nil {
+		return err
+	}
+	return c.conclude(ctx, a, d, batch, a.now().Sub(started))
+}
+
+// conclude checks the batch against the vendor's books, prints the roll call and, without --once, goes on serving.
+func (c *demoCmd) conclude(ctx context.Context, a *app, d *demo, batch *store.Batch, took time.Duration) error {
+	books := d.sandbox.Books()
+	problems, err := d.verify(ctx, batch, books)
+	if err != nil {
+		return err
+	}
+	sum := summarize(batch, books, took)
+	if _, err := io.WriteString(a.err, sum.text()); err != nil {
+		return fmt.Errorf("print the roll call: %w", err)
+	}
+	if err := printProblems(a.err, problems); err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := json.NewEncoder(a.out).Encode(sum); err != nil {
+			return fmt.Errorf("print the roll call: %w", err)
+		}
+	}
+	if c.Once {
+		if len(problems) > 0 {
+			return exitError(1)
+		}
+		return nil
+	}
+	return d.stay(ctx, a.err)
+}
+
+// urls is what is submitted, a URL a line.
+func (c *demoCmd) urls() (string, error) {
+	if c.URLsFile == "" {
+		if c.URLs < 1 || c.URLs > pipeline.MaxLines {
+			return "", fmt.Errorf("--urls=%d: must be from 1 to %d", c.URLs, pipeline.MaxLines)
+		}
+		return strings.Join(sandbox.MadeURLs(c.URLs, c.Seed), "\n"), nil
+	}
+	file, err := os.Open(c.URLsFile)
+	if err != nil {
+		return "", fmt.Errorf("--urls-file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // It was only read.
+	data, err := io.ReadAll(io.LimitReader(file, maxURLsFile+1))
+	if err != nil {
+		return "", fmt.Errorf("--urls-file: %w", err)
+	}
+	if len(data) > maxURLsFile {
+		return "", fmt.Errorf("--urls-file %s is over %d MiB", c.URLsFile, maxURLsFile>>20)
+	}
+	return string(data), nil
+}
+
+// faults is what the vendor does wrong.
+func (c *demoCmd) faults() (sandbox.Faults, error) {
+	if c.Faults == "" {
+		return sandbox.DefaultFaults(), nil
+	}
+	faults, err := sandbox.ParseFaults(c.Faults)
+	if err != nil {
+		return nil, fmt.Errorf("--faults: %w", err)
+	}
+	return faults, nil
+}
+
+func (c *demoCmd) net(name string) bool { return slices.Contains(c.Nets, name) }

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+)
+
+// The demo is in a hurry: its vendor answers within a second, and nobody wants to watch a poller wait.
+const (
+	demoURLsPerJob = 50
+	demoRunTime    = 500 * time.Millisecond // Of a page, when somebody watches.
+	demoRPS        = 500
+	demoCalls      = 8
+)
+
+// demo is a stack with its vendor.
+type demo struct {
+	*stack
+	sandbox *sandbox.Sandbox
+}
+
+// open builds the demo from the bottom up. On an error nothing of it is left.
+func (c *demoCmd) open(ctx context.Context, a *app) (*demo, error) {
+	if err := loopbackOnly(a.config.Listen); err != nil {
+		return nil, err
+	}
+	config, err := c.settings(a.config)
+	if err != nil {
+		return nil, err
+	}
+	d := &demo{stack: newStack(config, a.log, a.now)}
+	if err := c.build(ctx, a, d); err != nil {
+		return nil, errors.Join(err, d.close(ctx))
+	}
+	return d, nil
+}
+
+// settings are those of the demo: what the environment says of a real installation must not leak into it.
+func (c *demoCmd) settings(given *Config) (*Config, error) {
+	config := *given
+	config.DatabaseURL, config.SecretKey, config.PublicURL = "", "", ""
+	config.GeonodeScraperAPIKey = "demo-" + rand.Text()
+	config.VendorRPS, config.VendorConcurrency, config.VendorTimeout = demoRPS, demoCalls, 10*time.Second
+	config.URLsPerJob = demoURLsPerJob
+	config.PollFirst, config.PollCap, config.WebhookFallback = 500*time.Millisecond, 3*time.Second, 3*time.Second
+	config.ReconcileEvery, config.ReconcileOlderThan = 2*time.Second, time.Second
+	config.Mode = string(pipeline.ModeAuto)
+	if !c.net("webhook") {
+		config.Mode = string(pipeline.ModePoll)
+	} else {
+		config.ReconcileOlderThan = 4 * time.Second // Late deliveries get their chance.
+	}
+	if c.Data != "" {
+		return &config, config.DataDir.UnmarshalText([]byte(c.Data))
+	}
+	config.DataDir = "" // A temporary folder, made by build.
+	return &config, nil
+}
+
+func (c *demoCmd) build(ctx context.Context, a *app, d *demo) error {
+	if err := d.dataDir(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.err, "Starting a private Postgres in", d.config.DataDir); err != nil {
+		return err
+	}
+	if err := d.ownDatabase(ctx); err != nil {
+		return err
+	}
+	if err := d.openStore(ctx); err != nil {
+		return err
+	}
+	if err := c.openSandbox(ctx, d); err != nil {
+		return err
+	}
+	if err := d.openVendor(); err != nil {
+		return err
+	}
+	listener, err := listenNear(ctx, d.config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", d.config.Listen, err)
+	}
+	if err := c.openPipeline(ctx, d, listener); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return c.openDoor(ctx, d, listener, a.err)
+}
+
+// dataDir makes a temporary folder when none was named.
+func (d *demo) dataDir() error {
+	if d.config.DataDir != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "rollcall-demo-")
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	d.onClose("temporary folder", func(context.Context) error { return os.RemoveAll(dir) })
+	d.config.DataDir = dataPath(dir)
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	// Root's Postgres runs as another user, who must be able to pass.
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // What is in it stays closed.
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return nil
+}
+
+// openSandbox starts the vendor on a port of its own.
+func (c *demoCmd) openSandbox(ctx context.Context, d *demo) error {
+	faults, err := c.faults()
+	if err != nil {
+		return err
+	}
+	cfg := sandbox.Config{
+		Now: d.now, Logger: d.log, Seed: c.Seed, Faults: faults, AllowPrivate: c.AllowPrivate,
+		APIKeys: map[string]string{d.config.GeonodeScraperAPIKey: sandbox.DefaultAccount},
+	}
+	if !c.Once {
+		cfg.RunTime = demoRunTime
+	}
+	box, err := sandbox.New(cfg)
+	if err != nil {
+		return err
+	}
+	d.onClose("sandbox", box.Shutdown)
+	d.sandbox = box
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	vendor := openDoor(listener, box.Handler(), d.log, d.now)
+	d.onClose("sandbox's server", vendor.close)
+	d.config.ScraperAPIBaseURL = vendor.url()
+	return nil
+}
+
+// openPipeline starts the pipeline with the nets that are on.
+func (c *demoCmd) openPipeline(ctx context.Context, d *demo, listener net.Listener) error {
+	if c.net("webhook") {
+		d.config.PublicURL = "http://" + listener.Addr().String()
+	}
+	return d.openPipeline(ctx, func(cfg *pipeline.Config) {
+		cfg.NoPoll, cfg.NoReconcile = !c.net("poll"), !c.net("reconcile")
+		cfg.PollTick = 200 * time.Millisecond
+		cfg.RetryGaps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
+		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = time.Second, 5*time.Second, 2*time.Second
+	})
+}
+
+// openDoor serves the dashboard and the webhook endpoint, and registers the webhooks.
+func (c *demoCmd) openDoor(ctx context.Context, d *demo, listener net.Listener, out io.Writer) error {
+	front := openDoor(listener, receiver(d.stack), d.log, d.now)
+	d.onClose("server", front.close)
+	if got, want := listener.Addr().String(), d.config.Listen; got != want {
+		if _, err := fmt.Fprintf(out, "%s is taken; using %s instead.\n", want, got); err != nil {
+			return err
+		}
+	}
+	if !c.net("webhook") {
+		return nil
+	}
+	// What an earlier demo in the same folder registered, this vendor doesn't know.
+	if err := d.pipeline.CheckWebhooks(ctx); err != nil {
+		d.log.DebugContext(ctx, "webhooks of an earlier demo not checked", slog.Any("error", err))
+	}
+	if _, err := d.pipeline.RegisterWebhooks(ctx); err != nil {
+		return err
+	}
+	return nil
+}
