@@ -60,6 +60,21 @@
     finishedSaid = finished;
   }
 
+  function showLive(text) {
+    for (const mark of document.querySelectorAll("[data-live-state]")) {
+      mark.hidden = text === "";
+      mark.textContent = text;
+      mark.classList.toggle("is-live", text === "Live");
+    }
+  }
+
+  document.addEventListener("htmx:sse:after:connection", () => showLive("Live"));
+  document.addEventListener("htmx:sse:error", (event) => {
+    showLive("Connection lost, trying again");
+    if (event.detail.status === 401) location.reload(); // The session ended: the sign-in page says so.
+  });
+  document.addEventListener("htmx:sse:close", () => showLive(""));
+
   // ---- Copying ----
 
   async function copy(button) {

@@ -60,6 +60,7 @@ func poll[T any](ctx context.Context, t *testing.T, script string) T {
 func TestLivePageFollowsItsStream(t *testing.T) {
 	t.Parallel()
 	page := openLiveBatch(t)
+	poll[bool](page.ctx, t, `document.querySelector("[data-live-state]").textContent === "Live"`)
 	var message bytes.Buffer
 	counts := tabs()
 	counts.Outstanding = views.Known(0)
@@ -79,6 +80,8 @@ func TestLivePageFollowsItsStream(t *testing.T) {
 	if got := evaluate[string](t, page.tab, `[...document.querySelectorAll("#job-rows time")].map((e) => e.textContent).find((e) => e.includes("UTC")) ?? ""`); got != "" {
 		t.Errorf("a time was left in UTC: %q", got)
 	}
+	page.messages <- "event: done\ndata: 1"
+	poll[bool](page.ctx, t, `document.querySelector("[data-live-state]").hidden`)
 	for _, line := range page.said() {
 		t.Errorf("console: %s", line)
 	}
