@@ -144,9 +144,11 @@ func locate(ctx context.Context) (server, error) {
 		return server{}, fmt.Errorf("make a folder for Postgres: %w", err)
 	}
 	srv, err := embedded.Start(ctx, embedded.Config{
-		Dir:    dir,
-		Logger: slog.New(slog.DiscardHandler),
-		Now:    time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
+		Dir: dir,
+		// Nothing here outlives the tests, so nothing needs to reach the disk.
+		Settings: map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"},
+		Logger:   slog.New(slog.DiscardHandler),
+		Now:      time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
 	})
 	if err != nil {
 		return server{}, errors.Join(err, os.RemoveAll(dir))
