@@ -84,7 +84,7 @@ func explain(e *geonode.ItemError) (string, string, bool) {
 // RATE_LIMITED is published; the others are words for passing troubles. An
 // unknown code is not retried by itself: a person can.
 func retryableCode(code string) bool {
-	return regexp.MustCompile(`(?i)^(RATE_LIMITED|THROTTLED|(.*_)?TIMED?_?OUT|(.*_)?TEMPORARY(_.*)?|(.*_)?UNAVAILABLE|CONNECTION_RESET|(TARGET_)?HTTP_(429|500|502|503|504))$`).MatchString(code)
+	return regexp.MustCompile(`(?i)^(RATE_LIMITED|THROTTLED|(.*_)?TIMED?_?OUT|(.*_)?TEMPORARY(_.*)?|(.*_)?UNAVAILABLE|CONNECTION_(RESET|FAILED|REFUSED)|(TARGET_)?HTTP_(429|500|502|503|504))$`).MatchString(code)
 }
 
 // result is the row to store.
