@@ -23,6 +23,8 @@ const (
 	emptyPasses = 2
 	// candidateGap is when to look again at a job that may yet turn out ours.
 	candidateGap = 10 * time.Second
+	// contestedGap is when to look again after another job took the one found.
+	contestedGap = time.Second
 	listPages    = 200 // At most, a list; more means the vendor's counts are off.
 )
 
@@ -125,6 +127,24 @@ func (p *Pipeline) decide(ctx context.Context, c *call, vendorID string, verdict
 		}
 		return p.queue.dispatch(ctx, tx, []*store.Job{c.job}, time.Time{})
 	})
+}
+
+// errContested reports a job found for a lost call that may be the job of an
+// equal call under way.
+var errContested = errors.New("an equal call is under way")
+
+// uncontested looks once more, where the adoption is recorded, for an equal
+// call under way. A claim is committed before its call, so whoever's job was
+// found is either seen here or has its id recorded, which is unique.
+func uncontested(ctx context.Context, tx store.Tx, job *store.Job, adopted bool) error {
+	if !adopted {
+		return nil
+	}
+	n, err := tx.CallingWithHash(ctx, job.RequestHash)
+	if err == nil && n > 0 {
+		return errContested
+	}
+	return err
 }
 
 // find looks through the list of the job's kind for the call's window.

@@ -205,6 +205,9 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 	}
 	taken := false
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := uncontested(ctx, tx, job, adopted); err != nil {
+			return err
+		}
 		ok, err := tx.AcceptJob(ctx, a)
 		if err != nil || !ok {
 			return err
@@ -219,6 +222,9 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		}
 		return tx.Notify(ctx, job.BatchID)
 	})
+	if adopted && (errors.Is(err, store.ErrTaken) || errors.Is(err, errContested)) {
+		return river.JobSnooze(contestedGap)
+	}
 	if errors.Is(err, store.ErrTaken) {
 		return p.refuse(ctx, job, "VENDOR_ID_REUSED", "the vendor answered with the id of another job")
 	}

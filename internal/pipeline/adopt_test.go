@@ -1,0 +1,166 @@
+package pipeline_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// TestLostAnswerIsAdopted: the vendor took the call and its answer was lost.
+// The job is found and adopted; the vendor is not called again.
+func TestLostAnswerIsAdopted(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []store.Kind{store.KindExtract, store.KindBatch} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{})
+			var lost atomic.Bool
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if isSubmit(req) && !lost.Swap(true) {
+					next.ServeHTTP(httptest.NewRecorder(), req)
+					panic(http.ErrAbortHandler)
+				}
+				next.ServeHTTP(w, req)
+			})
+			urls := sandbox.MadeURLs(7, 9)
+			if kind == store.KindExtract {
+				urls = urls[:1]
+			}
+			id := r.submit(kind, urls...)
+			r.wantBatch(r.ended(id), int64(len(urls)), 0, 0)
+			if got := r.vendorJobs(urls[0]); got != 1 {
+				t.Errorf("the vendor made %d jobs, want 1", got)
+			}
+			if got := r.number(`SELECT count(*) FROM jobs WHERE adopted AND call_no = 1`); got != 1 {
+				t.Errorf("got %d adopted jobs, want 1", got)
+			}
+			r.balanced(id)
+		})
+	}
+}
+
+// TestLostRequestIsCalledAgain: the call never reached the vendor. Only after
+// two looks that find nothing, a gap apart, is it made again.
+func TestLostRequestIsCalledAgain(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []store.Kind{store.KindExtract, store.KindBatch} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{})
+			var lost atomic.Bool
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if isSubmit(req) && !lost.Swap(true) {
+					panic(http.ErrAbortHandler)
+				}
+				next.ServeHTTP(w, req)
+			})
+			urls := sandbox.MadeURLs(3, 10)
+			if kind == store.KindExtract {
+				urls = urls[:1]
+			}
+			id := r.submit(kind, urls...)
+			r.wantBatch(r.ended(id), int64(len(urls)), 0, 0)
+			if got := r.vendorJobs(urls[0]); got != 1 {
+				t.Errorf("the vendor made %d jobs, want 1", got)
+			}
+			if got := r.number(`SELECT call_no FROM jobs`); got != 2 {
+				t.Errorf("got %d calls, want 2", got)
+			}
+			gap := r.number(`SELECT (extract(epoch FROM max(at) FILTER (WHERE kind = 'not_found_at_vendor')
+				- max(at) FILTER (WHERE kind = 'uncertain')) * 1000)::bigint FROM job_events`)
+			if gap < 200 {
+				t.Errorf("called again %d ms after the lost call, want at least the gap of 200", gap)
+			}
+			if got := r.sandbox.Books().Calls[string(kind)+".list"].Total; got < 2 {
+				t.Errorf("got %d looks at the list, want 2", got)
+			}
+			r.balanced(id)
+		})
+	}
+}
+
+// TestLostCallsForTheSamePage: of six equal calls, three answers and three
+// requests are lost. No two jobs share a vendor job, and none is refused.
+func TestLostCallsForTheSamePage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	var calls atomic.Int64
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		n := int64(7)
+		if isSubmit(req) {
+			n = calls.Add(1)
+		}
+		switch {
+		case n <= 3:
+			next.ServeHTTP(httptest.NewRecorder(), req)
+			panic(http.ErrAbortHandler)
+		case n <= 6:
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, req)
+	})
+	url := "https://shop.sandbox.test/item/77"
+	var ids []int64
+	for range 6 {
+		ids = append(ids, r.submit(store.KindExtract, url))
+	}
+	for _, id := range ids {
+		r.wantBatch(r.ended(id), 1, 0, 0)
+	}
+	if got := r.vendorJobs(url); got != 6 {
+		t.Errorf("the vendor made %d jobs for six submissions, want 6", got)
+	}
+	if got := r.number(`SELECT count(DISTINCT vendor_job_id) FROM jobs`); got != 6 {
+		t.Errorf("got %d vendor jobs recorded, want 6", got)
+	}
+	r.balanced(ids...)
+}
+
+// TestAdoptTakesNoJobOfACallUnderWay: while a lost call is looked for, an
+// equal call is made. Its job appears in the list and is not the lost one's.
+func TestAdoptTakesNoJobOfACallUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	var submits atomic.Int64
+	looking, answering := newOnce(), newOnce()
+	t.Cleanup(looking.release)
+	t.Cleanup(answering.release)
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		switch {
+		case isSubmit(req) && submits.Add(1) == 1:
+			panic(http.ErrAbortHandler)
+		case isSubmit(req):
+			rec := httptest.NewRecorder()
+			next.ServeHTTP(rec, req)
+			answering.hold()
+			copyAnswer(w, rec)
+			return
+		case req.URL.Path == "/v1/extract/jobs":
+			looking.hold()
+		}
+		next.ServeHTTP(w, req)
+	})
+	url := "https://shop.sandbox.test/item/78"
+	lost := r.submit(store.KindExtract, url)
+	await(t, "the look for the lost call", looking.began)
+	other := r.submit(store.KindExtract, url)
+	await(t, "the equal call", answering.began)
+	looking.release()
+	eventually(t, "the look to end", func() bool {
+		return r.number(`SELECT count(*) FROM river_job WHERE kind = 'adopt' AND (state = 'completed' OR metadata ? 'snoozes')`) > 0 ||
+			r.number(`SELECT count(*) FROM jobs WHERE adopted`) > 0
+	})
+	answering.release()
+	r.wantBatch(r.ended(other), 1, 0, 0)
+	r.wantBatch(r.ended(lost), 1, 0, 0)
+	if got := r.vendorJobs(url); got != 2 {
+		t.Errorf("the vendor made %d jobs, want 2", got)
+	}
+	if got := r.number(`SELECT count(*) FROM jobs WHERE adopted`); got != 0 {
+		t.Errorf("got %d adopted jobs, want none", got)
+	}
+}
