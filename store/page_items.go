@@ -66,8 +66,8 @@ func (q Queries) PageJobItems(ctx context.Context, jobID int64, after int, limit
 		return nil, err
 	}
 	byID := make(map[int64]ItemRow, len(rows))
-	for _, row := range rows {
-		byID[row.ID] = row
+	for i := range rows {
+		byID[rows[i].ID] = rows[i]
 	}
 	carried := make([]JobItemRow, len(steps))
 	for i, step := range steps {

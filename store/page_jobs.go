@@ -61,8 +61,8 @@ func (q Queries) withAnswers(ctx context.Context, jobs []Job) ([]JobRow, error) 
 	if err != nil {
 		return nil, translate(err)
 	}
-	for _, answer := range answers {
-		rows[place[answer.JobID]].Answers = answer.Batch
+	for i := range answers {
+		rows[place[answers[i].JobID]].Answers = answers[i].Batch
 	}
 	return rows, nil
 }

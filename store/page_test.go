@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -308,7 +307,7 @@ func TestListen(t *testing.T) {
 	if err := s.Notify(t.Context(), 43); err != nil {
 		t.Fatal(err)
 	}
-	if got := receive(t, heard); got != fmt.Sprint(43) {
+	if got := receive(t, heard); got != "43" {
 		t.Errorf("got %q, want 43", got)
 	}
 	cancel()

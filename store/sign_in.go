@@ -22,11 +22,11 @@ type TryKey struct {
 // forgetFailures is how long a failure counts.
 const forgetFailures = 15 * time.Minute
 
-// errMustWait carries a wait out of the transaction that it rolls back.
-type errMustWait struct{ wait time.Duration }
+// mustWaitError carries a wait out of the transaction that it rolls back.
+type mustWaitError struct{ wait time.Duration }
 
 // Error implements error.
-func (e errMustWait) Error() string { return "must wait " + e.wait.String() }
+func (e mustWaitError) Error() string { return "must wait " + e.wait.String() }
 
 // ClaimSignIn counts a try against every key, before the password is looked
 // at, so that many at once can't slip past one check. It returns how long to
@@ -45,8 +45,7 @@ func (s *Store) ClaimSignIn(ctx context.Context, keys []TryKey, at time.Time) (t
 		}
 		return nil
 	})
-	var must errMustWait
-	if errors.As(err, &must) {
+	if must, ok := errors.AsType[mustWaitError](err); ok {
 		return must.wait, nil
 	}
 	return 0, err
@@ -66,7 +65,7 @@ func (t Tx) claimTry(ctx context.Context, key TryKey, at time.Time) error {
 		return translate(err)
 	}
 	if next.After(at) {
-		return errMustWait{next.Sub(at)}
+		return mustWaitError{next.Sub(at)}
 	}
 	if at.Sub(last) > forgetFailures {
 		failures = 0

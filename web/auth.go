@@ -147,8 +147,7 @@ func parseForm(r *http.Request) error {
 	if err == nil {
 		return nil
 	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
 	return badRequest("The form arrived damaged. Send it again.", err)

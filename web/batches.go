@@ -202,19 +202,20 @@ func (s *Server) batchLive(c echo.Context) error {
 	return s.live.serve(c, id)
 }
 
-// batchMoved renders what moved in a batch, the same for everybody who looks.
-func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps, error) {
+// batchMoved is what may have moved in a batch, the same for everybody who
+// looks. The second value says that the batch has ended.
+func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps, bool, error) {
 	b, err := s.store.Batch(ctx, id)
 	if err != nil {
-		return views.BatchLiveProps{}, err
+		return views.BatchLiveProps{}, false, err
 	}
 	jobs, err := s.store.PageJobs(ctx, id, 0, jobRows)
 	if err != nil {
-		return views.BatchLiveProps{}, err
+		return views.BatchLiveProps{}, false, err
 	}
 	total, err := s.store.CountJobs(ctx, id)
 	tabs := itemTabs(b, views.StateAll)
 	return views.BatchLiveProps{
 		RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
-	}, err
+	}, b.EndedAt != nil, err
 }

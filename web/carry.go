@@ -61,7 +61,8 @@ func (s *Server) carryBatch(c echo.Context) error {
 // carried is what a sign-in form brought along.
 func carried(c echo.Context) []views.Pair {
 	var pairs []views.Pair
-	for name, values := range c.Request().PostForm {
+	r := c.Request()
+	for name, values := range r.PostForm {
 		if !strings.HasPrefix(name, carryPrefix) {
 			continue
 		}
@@ -75,13 +76,13 @@ func carried(c echo.Context) []views.Pair {
 // carriedBatch shows the form of a new batch as it was typed before the
 // sign-in. It isn't submitted: that is for the person to do.
 func (s *Server) carriedBatch(c echo.Context) error {
-	form := url.Values{}
-	for name, values := range c.Request().PostForm {
+	r, form := c.Request(), url.Values{}
+	for name, values := range r.PostForm {
 		if plain, ok := strings.CutPrefix(name, carryPrefix); ok {
 			form[plain] = values
 		}
 	}
-	c.Request().PostForm = form
+	r.PostForm = form
 	props, err := typedBatch(c)
 	if err != nil {
 		return err

@@ -55,8 +55,7 @@ func badRequest(text string, cause error) error {
 // asProblem is the one place where an error becomes a status and a text. What
 // it doesn't know is internal: nothing of it is shown but a random id.
 func asProblem(err error) *problem {
-	var p *problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
 	var tooLarge *http.MaxBytesError
@@ -140,13 +139,17 @@ func (s *Server) writeProblem(c echo.Context, p *problem, id string) error {
 			body["error_id"] = id
 		}
 		return c.JSON(p.status, body)
-	default:
-		text := p.title + ". " + p.text
-		if id != "" {
-			text += " Error id: " + id + "."
-		}
-		return c.String(p.status, text+"\n")
+	case wantsText:
 	}
+	return plainProblem(c, p, id)
+}
+
+func plainProblem(c echo.Context, p *problem, id string) error {
+	text := p.title + ". " + p.text
+	if id != "" {
+		text += " Error id: " + id + "."
+	}
+	return c.String(p.status, text+"\n")
 }
 
 // retrySeconds rounds up, so that whoever waits as told is let through.

@@ -61,13 +61,20 @@ type hub struct {
 	streams int
 }
 
+// message is a topic's present state as server-sent events. After the last one
+// nothing will come.
+type message struct {
+	data []byte
+	last bool
+}
+
 // topic is one page's worth of news, made once for all who look at it.
 type topic struct {
 	id      int64
 	dirty   chan struct{} // Holds one: something changed since the last message.
 	moved   atomic.Bool   // Items changed since pages were told to ask for them.
 	stop    chan struct{}
-	readers map[chan []byte]struct{}
+	readers map[chan message]struct{}
 }
 
 func newHub(s *Server) *hub {
@@ -122,7 +129,7 @@ func (t *topic) mark() {
 var errTooManyStreams = errors.New("too many live pages")
 
 // join adds a reader to a topic, starting its pump with the first.
-func (h *hub) join(id int64) (chan []byte, error) {
+func (h *hub) join(id int64) (chan message, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -137,18 +144,18 @@ func (h *hub) join(id int64) (chan []byte, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = &topic{
-			id: id, dirty: make(chan struct{}, 1), stop: make(chan struct{}), readers: make(map[chan []byte]struct{}),
+			id: id, dirty: make(chan struct{}, 1), stop: make(chan struct{}), readers: make(map[chan message]struct{}),
 		}
 		h.topics[id] = t
 		h.pumps.Go(func() { h.pump(t) })
 	}
-	news := make(chan []byte, 1)
+	news := make(chan message, 1)
 	t.readers[news] = struct{}{}
 	t.mark()
 	return news, nil
 }
 
-func (h *hub) leave(id int64, news chan []byte) {
+func (h *hub) leave(id int64, news chan message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streams--
@@ -197,8 +204,15 @@ func (h *hub) pump(t *topic) {
 	}
 }
 
-// itemsMoved tells pages to ask for their items again.
-const itemsMoved = "event: items\ndata: 1\n\n"
+// The events beside the unnamed ones, which hold what is to be swapped.
+const (
+	// itemsMoved has pages ask for their items again.
+	itemsMoved = "event: items\ndata: 1\n\n"
+	// streamDone has them close the stream instead of opening it again.
+	streamDone = itemsMoved + "event: done\ndata: 1\n\n"
+	// stillHere is the heartbeat.
+	stillHere = "event: ping\ndata: 1\n\n"
+)
 
 // publish makes one message and leaves it with every reader; it returns how
 // long the making took.
@@ -206,13 +220,16 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), renderLimit)
 	defer cancel()
 	began := h.server.now()
-	message, err := h.server.news(ctx, t.id)
+	made, err := h.server.news(ctx, t.id)
 	took := h.server.now().Sub(began)
 	if err != nil {
 		h.server.log.WarnContext(ctx, "live page not refreshed", slog.Int64("topic", t.id), slog.Any("error", err))
 		return took
 	}
-	message = append(message, more...)
+	made.data = append(made.data, more...)
+	if made.last {
+		made.data = append(made.data, streamDone...)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for news := range t.readers {
@@ -220,25 +237,28 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 		case <-news: // The reader was slow: the older message is stale.
 		default:
 		}
-		news <- message
+		news <- made
 	}
 	return took
 }
 
-// news is a topic's present state as a server-sent event.
-func (s *Server) news(ctx context.Context, id int64) ([]byte, error) {
+// news is a topic's present state. A batch that has ended says so once more
+// and is done: what may still come late shows when the page is loaded again.
+func (s *Server) news(ctx context.Context, id int64) (message, error) {
 	if id == overviewTopic {
 		props, err := s.overviewProps(ctx)
 		if err != nil {
-			return nil, err
+			return message{}, err
 		}
-		return event(ctx, views.OverviewLive(props))
+		data, err := event(ctx, views.OverviewLive(props))
+		return message{data: data}, err
 	}
-	props, err := s.batchMoved(ctx, id)
+	props, ended, err := s.batchMoved(ctx, id)
 	if err != nil {
-		return nil, err
+		return message{}, err
 	}
-	return event(ctx, views.BatchLive(props))
+	data, err := event(ctx, views.BatchLive(props))
+	return message{data: data, last: ended}, err
 }
 
 func event(ctx context.Context, fragment templ.Component) ([]byte, error) {
@@ -247,14 +267,14 @@ func event(ctx context.Context, fragment templ.Component) ([]byte, error) {
 	if err := fragment.Render(ctx, buffer); err != nil {
 		return nil, fmt.Errorf("render event: %w", err)
 	}
-	var message bytes.Buffer
+	var text bytes.Buffer
 	for line := range bytes.Lines(buffer.Bytes()) {
-		message.WriteString("data: ")
-		message.Write(bytes.TrimRight(line, "\r\n"))
-		message.WriteByte('\n')
+		text.WriteString("data: ")
+		text.Write(bytes.TrimRight(line, "\r\n"))
+		text.WriteByte('\n')
 	}
-	message.WriteByte('\n')
-	return message.Bytes(), nil
+	text.WriteByte('\n')
+	return text.Bytes(), nil
 }
 
 // overviewLive is GET /live.
@@ -281,31 +301,31 @@ func (h *hub) serve(c echo.Context, id int64) error {
 	beat := time.NewTicker(h.server.cfg.beat)
 	defer beat.Stop()
 	for {
-		var message []byte
+		var next message
 		select {
 		case <-c.Request().Context().Done():
 			return nil
 		case <-h.quit:
 			return nil
-		case message = <-news:
+		case next = <-news:
 		case <-beat.C:
 			if !h.server.mayStay(c) {
 				return nil
 			}
-			message = []byte("event: ping\ndata: 1\n\n")
+			next.data = []byte(stillHere)
 		}
-		if err := h.send(c, message); err != nil {
-			return nil //nolint:nilerr // The reader is gone or too slow; the stream ends either way.
+		if err := h.send(c, next.data); err != nil || next.last {
+			return nil // Done; or the reader is gone or too slow; the stream ends either way.
 		}
 	}
 }
 
-func (h *hub) send(c echo.Context, message []byte) error {
+func (h *hub) send(c echo.Context, data []byte) error {
 	control := http.NewResponseController(c.Response())
 	if err := control.SetWriteDeadline(h.server.now().Add(slowClient)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := c.Response().Write(message); err != nil {
+	if _, err := c.Response().Write(data); err != nil {
 		return err
 	}
 	return control.Flush()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ func (v *visitor) watch(path string) *stream {
 		v.t.Fatal(err)
 	}
 	r.Header.Set("Accept", "text/event-stream")
+	//nolint:bodyclose // The cleanup closes it.
 	resp, err := (&http.Client{Jar: v.client.Jar, Transport: v.client.Transport}).Do(r)
 	if err != nil {
 		v.t.Fatal(err)
@@ -116,11 +118,19 @@ func TestLiveBatch(t *testing.T) {
 		t.Error("the stream shows another batch's job")
 	}
 	b.exec(t, `UPDATE batches SET stored_poll = stored_poll + 2 WHERE id = $1`, s.batch)
-	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, fmt.Sprint(s.batch))
+	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
 	if moved := watched.until(t, `data-net="poll"`); !strings.Contains(moved, "Finished.") {
 		t.Errorf("after the last item: got %q", moved)
 	}
 	watched.until(t, "event: items")
+	b.exec(t, `UPDATE batches SET ended_at = now() WHERE id = $1`, s.batch)
+	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
+	watched.until(t, "event: done")
+	watched.ended(t)
+	// Opened again, it says so at once.
+	again := v.watch(fmt.Sprintf("/batches/%d/live", s.batch))
+	again.until(t, "event: done")
+	again.ended(t)
 }
 
 func TestLiveOverview(t *testing.T) {
@@ -218,7 +228,7 @@ func TestLiveNeverWaitsForAReader(t *testing.T) {
 		h.publish(topic, fmt.Sprintf("event: test\ndata: %d\n\n", i))
 	}
 	// The pump may have put a message of its own behind the last.
-	if got := string(<-news); strings.Contains(got, "data: 3\n") {
+	if got := string((<-news).data); strings.Contains(got, "data: 3\n") {
 		t.Errorf("got a stale message: %q", got)
 	}
 	h.mu.Lock()

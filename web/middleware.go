@@ -72,7 +72,7 @@ func (s *Server) recovered(next echo.HandlerFunc) echo.HandlerFunc {
 			defer func() {
 				switch value := recover(); value {
 				case nil:
-				case http.ErrAbortHandler: //nolint:errorlint // A panic's value is compared as it is; net/http does too.
+				case http.ErrAbortHandler:
 					panic(value)
 				default:
 					err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())

@@ -54,8 +54,7 @@ func (s *Server) submitBatch(c echo.Context) error {
 		return s.showNewBatch(c, http.StatusUnprocessableEntity, props)
 	}
 	done, err := s.pipeline.Submit(c.Request().Context(), submission)
-	var invalid *pipeline.InvalidSubmission
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
 		return s.showNewBatch(c, http.StatusUnprocessableEntity, withMistakes(props, invalid))
 	}
 	if err != nil {

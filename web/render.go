@@ -91,7 +91,8 @@ func (s *Server) layout(c echo.Context, title, section string) (views.Layout, er
 	if l.Alerts, err = s.alerts(ctx); err != nil {
 		return l, err
 	}
-	return l, s.takeFlash(c, &l)
+	err = s.takeFlash(c, &l)
+	return l, err
 }
 
 // bareLayout asks the database nothing, so an error page always has one.

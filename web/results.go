@@ -154,7 +154,11 @@ func resultLinks(raw []byte) []views.Link {
 			links = append(links, views.Link{URL: plain})
 			continue
 		}
-		var object struct{ URL, Href, Text string }
+		var object struct {
+			URL  string `json:"url"`
+			Href string `json:"href"`
+			Text string `json:"text"`
+		}
 		if json.Unmarshal(entry, &object) == nil && object.URL+object.Href != "" {
 			links = append(links, views.Link{URL: object.URL + object.Href, Text: object.Text})
 		}

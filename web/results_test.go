@@ -113,7 +113,10 @@ func TestDownloads(t *testing.T) {
 			t.Errorf("%s: file name %q", format, name)
 		}
 	}
-	var object struct{ URL, Markdown, HTML, Net string }
+	var object struct {
+		HTML string `json:"html"`
+		Net  string `json:"net"`
+	}
 	got := v.get(fmt.Sprintf("/results/%d/download?format=json", s.items[0]))
 	if err := json.Unmarshal([]byte(got.body), &object); err != nil || object.Net != "webhook" || object.HTML == "" {
 		t.Errorf("json: got %+v, %v", object, err)

@@ -36,7 +36,7 @@ func (b *bench) dial(t *testing.T) (net.Conn, *bufio.Reader) {
 }
 
 // raw sends bytes and reads one answer.
-func (b *bench) raw(t *testing.T, request string) (*http.Response, string) {
+func (b *bench) raw(t *testing.T, request string) answer {
 	t.Helper()
 	conn, reader := b.dial(t)
 	// The server may answer, and close, before it has taken everything.
@@ -44,7 +44,15 @@ func (b *bench) raw(t *testing.T, request string) (*http.Response, string) {
 	return answerOf(t, reader)
 }
 
-func answerOf(t *testing.T, reader *bufio.Reader) (*http.Response, string) {
+// answer is one answer on a plain connection.
+type answer struct {
+	status int
+	header http.Header
+	closes bool
+	body   string
+}
+
+func answerOf(t *testing.T, reader *bufio.Reader) answer {
 	t.Helper()
 	resp, err := http.ReadResponse(reader, nil)
 	if err != nil {
@@ -55,7 +63,7 @@ func answerOf(t *testing.T, reader *bufio.Reader) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return answer{status: resp.StatusCode, header: resp.Header, closes: resp.Close, body: string(body)}
 }
 
 func head(method string, headers ...string) string {
@@ -102,17 +110,17 @@ func TestWebhookAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resp, body := b.raw(t, tc.request)
-			if resp.StatusCode != tc.want {
-				t.Fatalf("got %d %s, want %d", resp.StatusCode, body, tc.want)
+			got := b.raw(t, tc.request)
+			if got.status != tc.want {
+				t.Fatalf("got %d %s, want %d", got.status, got.body, tc.want)
 			}
-			if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-				t.Errorf("Content-Type: got %q, want JSON", resp.Header.Get("Content-Type"))
+			if !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+				t.Errorf("Content-Type: got %q, want JSON", got.header.Get("Content-Type"))
 			}
-			if tc.want == 405 && resp.Header.Get("Allow") != "POST" {
-				t.Errorf("Allow: got %q, want POST", resp.Header.Get("Allow"))
+			if tc.want == 405 && got.header.Get("Allow") != "POST" {
+				t.Errorf("Allow: got %q, want POST", got.header.Get("Allow"))
 			}
-			if resp.Header.Get("Set-Cookie") != "" {
+			if got.header.Get("Set-Cookie") != "" {
 				t.Error("a cookie was set")
 			}
 		})
@@ -123,9 +131,9 @@ func TestWebhookHandsOverRawBytes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	body := "{\"a\": \"\xff\x00\",\r\n \"b\":1 }"
-	resp, _ := b.raw(t, head("POST", "Content-Type: application/json", "X-Signature: s1", fmt.Sprintf("Content-Length: %d", len(body)))+body)
-	if resp.StatusCode != 200 || len(b.pipeline.received) != 1 {
-		t.Fatalf("got %d and %d deliveries", resp.StatusCode, len(b.pipeline.received))
+	got := b.raw(t, head("POST", "Content-Type: application/json", "X-Signature: s1", fmt.Sprintf("Content-Length: %d", len(body)))+body)
+	if got.status != http.StatusOK || len(b.pipeline.received) != 1 {
+		t.Fatalf("got %d and %d deliveries", got.status, len(b.pipeline.received))
 	}
 	in := b.pipeline.received[0]
 	if string(in.Body) != body || in.Endpoint != "abcdefghijklmnop" || in.Header.Get("X-Signature") != "s1" || in.Source != "127.0.0.1" {
@@ -140,12 +148,12 @@ func TestWebhookAnswersAsThePipelineSays(t *testing.T) {
 		b.pipeline.answer = func(pipeline.Incoming) pipeline.Answer {
 			return pipeline.Answer{Status: status, Verdict: store.VerdictRefused, Message: "as told"}
 		}
-		resp, body := b.raw(t, head("POST", "Content-Type: application/json", "Content-Length: 2")+"{}")
-		if resp.StatusCode != status || !strings.Contains(body, "as told") {
-			t.Errorf("got %d %s, want %d", resp.StatusCode, body, status)
+		got := b.raw(t, head("POST", "Content-Type: application/json", "Content-Length: 2")+"{}")
+		if got.status != status || !strings.Contains(got.body, "as told") {
+			t.Errorf("got %d %s, want %d", got.status, got.body, status)
 		}
-		if got := resp.Header.Get("Retry-After") != ""; got != (status == 503) {
-			t.Errorf("%d: Retry-After %q", status, resp.Header.Get("Retry-After"))
+		if retry := got.header.Get("Retry-After"); (retry != "") != (status == http.StatusServiceUnavailable) {
+			t.Errorf("%d: Retry-After %q", status, retry)
 		}
 	}
 }
@@ -162,8 +170,8 @@ func TestWebhookConnectionGoesOnAfterRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{415, 200} {
-		if resp, body := answerOf(t, reader); resp.StatusCode != want {
-			t.Fatalf("got %d %s, want %d", resp.StatusCode, body, want)
+		if got := answerOf(t, reader); got.status != want {
+			t.Fatalf("got %d %s, want %d", got.status, got.body, want)
 		}
 	}
 	for _, request := range []string{
@@ -175,17 +183,17 @@ func TestWebhookConnectionGoesOnAfterRefusals(t *testing.T) {
 		if _, err := io.WriteString(conn, request+next); err != nil {
 			t.Fatal(err)
 		}
-		resp, body := answerOf(t, reader)
-		if resp.StatusCode != 413 {
-			t.Fatalf("got %d %s, want 413", resp.StatusCode, body)
+		got := answerOf(t, reader)
+		if got.status != http.StatusRequestEntityTooLarge {
+			t.Fatalf("got %d %s, want 413", got.status, got.body)
 		}
 		// Either the connection is closed, or the next delivery is read whole.
 		if again, err := http.ReadResponse(reader, nil); err == nil {
-			if again.StatusCode != 200 {
+			if again.StatusCode != http.StatusOK {
 				t.Errorf("next on the connection: got %d, want 200", again.StatusCode)
 			}
 			again.Body.Close()
-		} else if !resp.Close {
+		} else if !got.closes {
 			t.Errorf("connection ended without saying so: %v", err)
 		}
 	}
@@ -203,8 +211,8 @@ func TestWebhookShorterThanAnnounced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if resp, body := answerOf(t, reader); resp.StatusCode != 400 || len(b.pipeline.received) != 0 {
-		t.Errorf("got %d %s and %d deliveries, want 400 and none", resp.StatusCode, body, len(b.pipeline.received))
+	if got := answerOf(t, reader); got.status != http.StatusBadRequest || len(b.pipeline.received) != 0 {
+		t.Errorf("got %d %s and %d deliveries, want 400 and none", got.status, got.body, len(b.pipeline.received))
 	}
 }
 
@@ -237,13 +245,13 @@ func TestWebhookBudget(t *testing.T) {
 		t.Fatal("the budget wasn't free")
 	}
 	request := head("POST", "Content-Type: application/json", "Content-Length: 2") + "{}"
-	resp, body := b.raw(t, request)
-	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("budget used up: got %d %s, want 503 with Retry-After", resp.StatusCode, body)
+	got := b.raw(t, request)
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+		t.Errorf("budget used up: got %d %s, want 503 with Retry-After", got.status, got.body)
 	}
 	held.release()
-	if resp, _ := b.raw(t, request); resp.StatusCode != 200 {
-		t.Errorf("budget free again: got %d, want 200", resp.StatusCode)
+	if got := b.raw(t, request); got.status != http.StatusOK {
+		t.Errorf("budget free again: got %d, want 200", got.status)
 	}
 	if b.server.flights.free != maxBodiesInFlight {
 		t.Errorf("budget: got %d free, want all", b.server.flights.free)
