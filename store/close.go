@@ -86,11 +86,12 @@ func (t Tx) SettleJob(ctx context.Context, jobID int64, net Net, charged int64, 
 }
 
 // GiveUpJob moves a job to given_up: nobody asks any more, but a wake by
-// another net still may bring it home.
-func (t Tx) GiveUpJob(ctx context.Context, jobID int64, code, message string, now time.Time) (bool, error) {
+// another net still may bring it home. It reports false when the job was woken
+// since its wake_seq was seen, or is no longer open.
+func (t Tx) GiveUpJob(ctx context.Context, jobID, seenSeq int64, code, message string, now time.Time) (bool, error) {
 	n, err := affected(t.db.NewRaw(`UPDATE jobs SET state = 'given_up', error_code = ?, error_message = ?,
 			ended_at = ?, next_poll_at = NULL
-		WHERE id = ? AND state = 'accepted'`, code, CleanText(message), now, jobID).Exec(ctx))
+		WHERE id = ? AND wake_seq = ? AND state = 'accepted'`, code, CleanText(message), now, jobID, seenSeq).Exec(ctx))
 	return n == 1, err
 }
 

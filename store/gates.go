@@ -32,10 +32,11 @@ func (q Queries) CloseGate(ctx context.Context, name string, until time.Time) (i
 		closings = closings + 1 WHERE name = ?name RETURNING closings`, named{"until": until, "name": name})
 }
 
-// OpenGate forgets a gate's closings after a call went through.
-func (q Queries) OpenGate(ctx context.Context, name string) error {
+// OpenGate forgets a gate's closings after a call went through. One that is
+// still closed stays so: the call was under way when it closed.
+func (q Queries) OpenGate(ctx context.Context, name string, now time.Time) error {
 	_, err := q.db.NewRaw(`UPDATE gates SET closings = 0, closed_until = NULL
-		WHERE name = ? AND closings > 0`, name).Exec(ctx)
+		WHERE name = ? AND closings > 0 AND closed_until <= ?`, name, now).Exec(ctx)
 	return translate(err)
 }
 

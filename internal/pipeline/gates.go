@@ -95,7 +95,7 @@ func (g *gateWatch) passed(ctx context.Context, name string) error {
 	}
 	if gate.Closings > 0 {
 		defer g.forget()
-		return g.p.store.OpenGate(ctx, name)
+		return g.p.store.OpenGate(ctx, name, g.p.now())
 	}
 	return nil
 }

@@ -179,6 +179,22 @@ func (m *modeWatch) webhooks(ctx context.Context) (bool, error) {
 	return hooks, nil
 }
 
+// allLive reports whether each event type that has a webhook has a live one:
+// one that the vendor switched off, moved or lost brings nothing any more.
+func allLive(hooks []*store.Webhook) bool {
+	live := map[string]bool{}
+	for _, w := range hooks {
+		is := w.State == store.WebhookLive || w.State == store.WebhookRotating
+		live[w.EventType] = live[w.EventType] || is
+	}
+	for _, is := range live {
+		if !is {
+			return false
+		}
+	}
+	return len(live) > 0
+}
+
 // judge is auto mode's rule: live webhooks, and four in five of the last jobs
 // told of in time. With too few jobs to judge by, live webhooks are trusted.
 func (m *modeWatch) judge(ctx context.Context) (bool, error) {
@@ -186,11 +202,7 @@ func (m *modeWatch) judge(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look at the webhooks: %w", err)
 	}
-	live := false
-	for _, w := range hooks {
-		live = live || w.State == store.WebhookLive || w.State == store.WebhookRotating
-	}
-	if !live {
+	if !allLive(hooks) {
 		return false, nil
 	}
 	rec, err := m.p.store.WebhookRecord(ctx, recordLength, recordWithin)

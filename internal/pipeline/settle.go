@@ -58,13 +58,6 @@ func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) erro
 	if job.VendorJobID == nil || (job.State != store.JobAccepted && job.State != store.JobGivenUp) {
 		return nil
 	}
-	wait, err := p.gates.wait(ctx, store.GateRead)
-	if err != nil {
-		return err
-	}
-	if wait > 0 {
-		return river.JobSnooze(wait)
-	}
 	s := &settling{Pipeline: p, job: job, net: store.NetPoll, task: task}
 	if job.WakeNet != nil {
 		s.net = *job.WakeNet
@@ -79,10 +72,33 @@ func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) erro
 }
 
 func (s *settling) look(ctx context.Context) error {
+	wait, err := s.gates.wait(ctx, store.GateRead)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return s.shutOut(ctx, wait)
+	}
 	if s.job.Kind == store.KindExtract {
 		return s.extract(ctx)
 	}
 	return s.pages(ctx)
+}
+
+// shutOut ends a look that the gate does not let through. Throttling does not
+// move a job's deadline; an account that is paused does, since that is ours.
+func (s *settling) shutOut(ctx context.Context, wait time.Duration) error {
+	if !s.tooOld(s.now()) {
+		return river.JobSnooze(wait)
+	}
+	gate, err := s.gates.see(ctx, store.GateRead)
+	if err != nil {
+		return err
+	}
+	if gate.PausedAt != nil {
+		return river.JobSnooze(wait)
+	}
+	return s.giveUp(ctx, "GAVE_UP", "the vendor kept refusing to be asked about it")
 }
 
 // again asks for another look at once. The task stays under way meanwhile, so
@@ -131,7 +147,7 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 	}
 	if account {
 		s.health.note(errors.Is(cause, geonode.ErrUnauthorized))
-		return river.JobSnooze(wait)
+		return s.shutOut(ctx, wait)
 	}
 	if errors.Is(cause, geonode.ErrNotFound) {
 		s.health.note(true)
@@ -200,16 +216,16 @@ func (s *settling) believed(n int, first, now time.Time) bool {
 }
 
 // giveUp stops asking about a job and fails what it left open. A result that
-// comes later by another net is still stored.
+// comes later by another net is still stored; one that a wake announced since
+// the look began is looked at first.
 func (s *settling) giveUp(ctx context.Context, code, message string) error {
-	now := s.now()
-	return s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	now, given := s.now(), false
+	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		carried, err := tx.Carried(ctx, s.job.ID)
 		if err != nil {
 			return err
 		}
-		given, err := tx.GiveUpJob(ctx, s.job.ID, code, message, now)
-		if err != nil || !given {
+		if given, err = tx.GiveUpJob(ctx, s.job.ID, s.job.WakeSeq, code, message, now); err != nil || !given {
 			return err
 		}
 		var ends []store.Ending
@@ -223,6 +239,10 @@ func (s *settling) giveUp(ctx context.Context, code, message string) error {
 		}
 		return s.failAll(ctx, tx, s.job, ends, "given_up", code+": "+message, now)
 	})
+	if err == nil && !given {
+		return again()
+	}
+	return err
 }
 
 // extract settles a job of one URL.
