@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -16,18 +18,20 @@ import (
 	"rollcall/migrations"
 	"rollcall/store"
 	"rollcall/store/embedded"
+	"rollcall/web"
 )
 
 const (
 	// startTimeout bounds the start of the database, recovery after a crash included.
 	startTimeout = 5 * time.Minute
-	// stopTimeout bounds the end of one part of the stack.
-	stopTimeout = 30 * time.Second
+	// leastStop is what the end of one part may take even when the time for the whole is up: a database that is killed
+	// must recover at its next start.
+	leastStop = 5 * time.Second
 	// leastConnections is what a private Postgres offers at least.
 	leastConnections = 100
 )
 
-// stack is what most commands run on, built from the bottom up: database, store, vendor, pipeline. Each part is made
+// stack is what most commands run on, built from the bottom up: database, store, vendor, pipeline, pages. Each part is made
 // by a method of its own, so that a command builds no more than it needs, and close takes them down in reverse.
 type stack struct {
 	config *Config
@@ -40,6 +44,7 @@ type stack struct {
 	store    *store.Store
 	vendor   *geonode.Client
 	pipeline *pipeline.Pipeline
+	web      *web.Server
 }
 
 // part is one part of a stack that must be taken down.
@@ -58,22 +63,41 @@ func (s *stack) onClose(name string, stop func(context.Context) error) {
 	s.parts = append(s.parts, part{name, stop})
 }
 
-// close takes everything down, each part within a time of its own, whatever has become of ctx.
+// close takes everything down within the shutdown grace, whatever has become of ctx.
 func (s *stack) close(ctx context.Context) error {
 	var errs []error
+	deadline := s.now().Add(s.config.ShutdownGrace)
 	for len(s.parts) > 0 {
 		last := s.parts[len(s.parts)-1]
 		s.parts = s.parts[:len(s.parts)-1]
-		errs = append(errs, stopPart(ctx, last))
+		errs = append(errs, stopPart(ctx, last, max(leastStop, deadline.Sub(s.now()))))
 	}
 	return errors.Join(errs...)
 }
 
-func stopPart(ctx context.Context, p part) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+func stopPart(ctx context.Context, p part, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if err := p.stop(ctx); err != nil {
 		return fmt.Errorf("stop the %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// temporaryDataDir makes a data folder that is removed when the stack is closed.
+func (s *stack) temporaryDataDir() error {
+	dir, err := os.MkdirTemp("", "rollcall-")
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	s.onClose("temporary folder", func(context.Context) error { return os.RemoveAll(dir) })
+	s.config.DataDir = dataPath(dir)
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	// Root's Postgres runs as another user, who must be able to pass.
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // What is in it stays closed.
+		return fmt.Errorf("data folder: %w", err)
 	}
 	return nil
 }
@@ -191,6 +215,33 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 		},
 		Fields: pipeline.FieldSettings{JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID},
 	}
+}
+
+// openWeb makes the pages. front is the door they will be served through: closing the stack ends live pages and waits
+// for the requests in flight before the pipeline under them stops.
+func (s *stack) openWeb(front *door) error {
+	c := s.config
+	pages, err := web.New(web.Config{
+		PublicURL: c.publicBase(), TrustedProxies: c.Proxies(), MaxBody: int64(c.MaxBody),
+		SessionIdle: c.SessionIdle, SessionMax: c.SessionMax, SecureCookies: strings.HasPrefix(c.PublicURL, "https://"),
+		Sandbox: c.simulated(), Mode: c.Mode, ReconcileEvery: c.ReconcileEvery, Version: thisRelease().Version,
+	}, s.store, s.pipeline, s.log, s.now)
+	if err != nil {
+		return err
+	}
+	s.onClose("requests in flight", func(ctx context.Context) error {
+		front.refuseNew()
+		pages.Close()
+		return front.wait(ctx)
+	})
+	s.web = pages
+	return nil
+}
+
+// simulated tells whether the vendor is a sandbox: the actual one is never on loopback.
+func (c *Config) simulated() bool {
+	u, err := url.Parse(c.ScraperAPIBaseURL)
+	return err == nil && isLoopback(u.Hostname())
 }
 
 // fingerprint tells accounts apart without telling the key: the first 16 hex characters of its SHA-256.

@@ -50,13 +50,23 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 
 // show submits the batch, follows it to its end, and says what came of it.
 func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error {
-	limited, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	started := a.now()
-	got, err := d.pipeline.Submit(limited, pipeline.Submission{
+	submission := pipeline.Submission{
 		Name: "Demo", Kind: store.Kind(c.Kind), Text: text, LeaveOutBad: true,
 		Options: pipeline.Options{Formats: []string{"markdown", "html"}},
-	})
+	}
+	limited, cancel := ctx, func() {}
+	if c.Once {
+		limited, cancel = context.WithTimeout(ctx, c.Timeout)
+	} else {
+		alice, err := d.addPeople(ctx)
+		if err := errors.Join(err, d.introduce(a.err)); err != nil {
+			return err
+		}
+		submission.CreatedBy = &alice
+	}
+	defer cancel()
+	started := a.now()
+	got, err := d.pipeline.Submit(limited, submission)
 	if err != nil {
 		return err
 	}
@@ -119,18 +129,6 @@ func (c *demoCmd) urls() (string, error) {
 		return "", fmt.Errorf("--urls-file %s is over %d MiB", c.URLsFile, maxURLsFile>>20)
 	}
 	return string(data), nil
-}
-
-// faults is what the vendor does wrong.
-func (c *demoCmd) faults() (sandbox.Faults, error) {
-	if c.Faults == "" {
-		return sandbox.DefaultFaults(), nil
-	}
-	faults, err := sandbox.ParseFaults(c.Faults)
-	if err != nil {
-		return nil, fmt.Errorf("--faults: %w", err)
-	}
-	return faults, nil
 }
 
 func (c *demoCmd) net(name string) bool { return slices.Contains(c.Nets, name) }

@@ -5,10 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"os"
+	"strings"
 	"time"
 
 	"rollcall/internal/pipeline"
@@ -27,6 +26,8 @@ const (
 type demo struct {
 	*stack
 	sandbox *sandbox.Sandbox
+	url     string // Of the dashboard.
+	people  []person
 }
 
 // open builds the demo from the bottom up. On an error nothing of it is left.
@@ -68,8 +69,10 @@ func (c *demoCmd) settings(given *Config) (*Config, error) {
 }
 
 func (c *demoCmd) build(ctx context.Context, a *app, d *demo) error {
-	if err := d.dataDir(); err != nil {
-		return err
+	if d.config.DataDir == "" {
+		if err := d.temporaryDataDir(); err != nil {
+			return err
+		}
 	}
 	if _, err := fmt.Fprintln(a.err, "Starting a private Postgres in", d.config.DataDir); err != nil {
 		return err
@@ -86,40 +89,42 @@ func (c *demoCmd) build(ctx context.Context, a *app, d *demo) error {
 	if err := d.openVendor(); err != nil {
 		return err
 	}
+	return c.serve(ctx, a, d)
+}
+
+// serve opens the dashboard with the webhook endpoint, and what is behind it.
+func (c *demoCmd) serve(ctx context.Context, a *app, d *demo) error {
 	listener, err := listenNear(ctx, d.config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", d.config.Listen, err)
 	}
-	if err := c.openPipeline(ctx, d, listener); err != nil {
-		return errors.Join(err, listener.Close())
+	front := openDoor(listener, d.log, d.now)
+	d.onClose("server", front.close)
+	d.url = front.url()
+	if got, want := listener.Addr().String(), d.config.Listen; got != want && !strings.HasSuffix(want, ":0") {
+		if _, err := fmt.Fprintf(a.err, "%s is taken; using %s instead.\n", want, got); err != nil {
+			return err
+		}
 	}
-	return c.openDoor(ctx, d, listener, a.err)
-}
-
-// dataDir makes a temporary folder when none was named.
-func (d *demo) dataDir() error {
-	if d.config.DataDir != "" {
-		return nil
+	if c.net("webhook") {
+		d.config.PublicURL = d.url
 	}
-	dir, err := os.MkdirTemp("", "rollcall-demo-")
-	if err != nil {
-		return fmt.Errorf("data folder: %w", err)
+	if err := c.openPipeline(ctx, d); err != nil {
+		return err
 	}
-	d.onClose("temporary folder", func(context.Context) error { return os.RemoveAll(dir) })
-	d.config.DataDir = dataPath(dir)
-	if os.Geteuid() != 0 {
-		return nil
+	if err := d.openWeb(front); err != nil { //nolint:contextcheck // A request's context is its own.
+		return err
 	}
-	// Root's Postgres runs as another user, who must be able to pass.
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // What is in it stays closed.
-		return fmt.Errorf("data folder: %w", err)
+	front.admit(d.web.Handler())
+	if c.net("webhook") {
+		return d.registerWebhooks(ctx)
 	}
 	return nil
 }
 
 // openSandbox starts the vendor on a port of its own.
 func (c *demoCmd) openSandbox(ctx context.Context, d *demo) error {
-	faults, err := c.faults()
+	faults, err := readFaults(c.Faults)
 	if err != nil {
 		return err
 	}
@@ -141,17 +146,15 @@ func (c *demoCmd) openSandbox(ctx context.Context, d *demo) error {
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	vendor := openDoor(listener, box.Handler(), d.log, d.now)
+	vendor := openDoor(listener, d.log, d.now)
+	vendor.admit(box.Handler())
 	d.onClose("sandbox's server", vendor.close)
 	d.config.ScraperAPIBaseURL = vendor.url()
 	return nil
 }
 
 // openPipeline starts the pipeline with the nets that are on.
-func (c *demoCmd) openPipeline(ctx context.Context, d *demo, listener net.Listener) error {
-	if c.net("webhook") {
-		d.config.PublicURL = "http://" + listener.Addr().String()
-	}
+func (c *demoCmd) openPipeline(ctx context.Context, d *demo) error {
 	return d.openPipeline(ctx, func(cfg *pipeline.Config) {
 		cfg.NoPoll, cfg.NoReconcile = !c.net("poll"), !c.net("reconcile")
 		cfg.PollTick = 200 * time.Millisecond
@@ -160,24 +163,12 @@ func (c *demoCmd) openPipeline(ctx context.Context, d *demo, listener net.Listen
 	})
 }
 
-// openDoor serves the dashboard and the webhook endpoint, and registers the webhooks.
-func (c *demoCmd) openDoor(ctx context.Context, d *demo, listener net.Listener, out io.Writer) error {
-	front := openDoor(listener, receiver(d.stack), d.log, d.now)
-	d.onClose("server", front.close)
-	if got, want := listener.Addr().String(), d.config.Listen; got != want {
-		if _, err := fmt.Fprintf(out, "%s is taken; using %s instead.\n", want, got); err != nil {
-			return err
-		}
-	}
-	if !c.net("webhook") {
-		return nil
-	}
-	// What an earlier demo in the same folder registered, this vendor doesn't know.
+// registerWebhooks registers the three event types. What an earlier demo in the same folder registered, this vendor
+// doesn't know, and the check finds out.
+func (d *demo) registerWebhooks(ctx context.Context) error {
 	if err := d.pipeline.CheckWebhooks(ctx); err != nil {
-		d.log.DebugContext(ctx, "webhooks of an earlier demo not checked", slog.Any("error", err))
+		d.log.InfoContext(ctx, "webhooks of an earlier demo not checked", slog.Any("error", err))
 	}
-	if _, err := d.pipeline.RegisterWebhooks(ctx); err != nil {
-		return err
-	}
-	return nil
+	_, err := d.pipeline.RegisterWebhooks(ctx)
+	return err
 }

@@ -26,24 +26,25 @@ const (
 	bodyTimeout = 2 * time.Minute
 )
 
-// door is an HTTP server with an orderly end. drain refuses new work while what is in flight goes on; close ends it.
+// door is an HTTP server with an orderly begin and end: it answers 503 until admit, and again from refuseNew on while
+// what is in flight goes on; close ends it.
 type door struct {
 	listener net.Listener
 	server   *http.Server
-	next     http.Handler
 	now      func() time.Time
 	ended    chan struct{} // Closed when the server has ended; failure tells why, if it wasn't close.
 	failure  error
 
 	mu       sync.Mutex
+	next     http.Handler // Nil until admit.
 	draining bool
 	inFlight int
 	idle     chan struct{} // Closed when draining and nothing is in flight.
 }
 
-// openDoor serves next on the listener until close.
-func openDoor(listener net.Listener, next http.Handler, log *slog.Logger, now func() time.Time) *door {
-	d := &door{listener: listener, next: next, now: now, ended: make(chan struct{}), idle: make(chan struct{})}
+// openDoor answers on the listener until close.
+func openDoor(listener net.Listener, log *slog.Logger, now func() time.Time) *door {
+	d := &door{listener: listener, now: now, ended: make(chan struct{}), idle: make(chan struct{})}
 	d.server = &http.Server{
 		Handler: d, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -57,15 +58,23 @@ func openDoor(listener net.Listener, next http.Handler, log *slog.Logger, now fu
 	return d
 }
 
-// ServeHTTP lets a request in, unless the process is about to end.
+// admit lets requests in to next.
+func (d *door) admit(next http.Handler) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next = next
+}
+
+// ServeHTTP lets a request in, unless the process isn't ready yet or is about to end.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !d.enter() {
+	next := d.enter()
+	if next == nil {
 		refuse(w, r)
 		return
 	}
 	defer d.leave()
 	d.bound(w, r)
-	d.next.ServeHTTP(w, r)
+	next.ServeHTTP(w, r)
 }
 
 // bound sets how long this request may take to arrive and to be answered. A live page counts its time anew with
@@ -79,27 +88,28 @@ func (d *door) bound(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers when new work is no longer taken. A process that is ending is alive but not ready.
+// refuse answers when work is not taken: a process that is starting or ending is alive but not ready.
 func refuse(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/healthz" {
-		_, _ = w.Write([]byte(`{"status":"ok","draining":true}` + "\n")) // The client may have gone.
+		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n")) // The client may have gone.
 		return
 	}
 	w.Header().Set("Retry-After", "5")
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write([]byte(`{"ready":false,"message":"this process is shutting down"}` + "\n")) // The client may have gone.
+	_, _ = w.Write([]byte(`{"ready":false,"message":"this process is starting or shutting down"}` + "\n")) // The client may have gone.
 }
 
-func (d *door) enter() bool {
+// enter counts a request in and returns who serves it, or nil.
+func (d *door) enter() http.Handler {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.draining {
-		return false
+	if d.draining || d.next == nil {
+		return nil
 	}
 	d.inFlight++
-	return true
+	return d.next
 }
 
 func (d *door) leave() {

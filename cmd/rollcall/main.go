@@ -22,7 +22,13 @@ import (
 type commands struct {
 	Config Config `embed:""`
 
+	Serve    serveCmd    `cmd:"" help:"Run the server."`
 	Demo     demoCmd     `cmd:"" help:"A whole Rollcall with a simulated vendor and a batch that fills."`
+	Doctor   doctorCmd   `cmd:"" help:"Check everything that must be right; exit 1 with a line for each problem."`
+	Sandbox  sandboxCmd  `cmd:"" help:"Run the simulated vendor."`
+	Migrate  migrateCmd  `cmd:"" help:"Look after the database's schema."`
+	User     userCmd     `cmd:"" help:"Look after people's accounts."`
+	Webhook  webhookCmd  `cmd:"" help:"Look after the vendor's webhooks."`
 	Health   healthCmd   `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`
 	Settings settingsCmd `cmd:"" help:"List all settings: each is an environment variable and a flag."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

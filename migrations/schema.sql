@@ -1,0 +1,760 @@
+-- The schema that the migrations make, River's tables included. Written by: make schema
+-- To read, never to run.
+
+CREATE TYPE public.river_job_state AS ENUM (
+    'available',
+    'cancelled',
+    'completed',
+    'discarded',
+    'pending',
+    'retryable',
+    'running',
+    'scheduled'
+);
+
+CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT CASE state
+        WHEN 'available' THEN get_bit(bitmask, 7)
+        WHEN 'cancelled' THEN get_bit(bitmask, 6)
+        WHEN 'completed' THEN get_bit(bitmask, 5)
+        WHEN 'discarded' THEN get_bit(bitmask, 4)
+        WHEN 'pending'   THEN get_bit(bitmask, 3)
+        WHEN 'retryable' THEN get_bit(bitmask, 2)
+        WHEN 'running'   THEN get_bit(bitmask, 1)
+        WHEN 'scheduled' THEN get_bit(bitmask, 0)
+        ELSE 0
+    END = 1;
+$$;
+
+CREATE TABLE public.batches (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    kind text NOT NULL,
+    options jsonb NOT NULL,
+    headers_sealed bytea,
+    created_by bigint,
+    created_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    cancel_requested_at timestamp with time zone,
+    submitted integer DEFAULT 0 NOT NULL,
+    invalid integer DEFAULT 0 NOT NULL,
+    duplicate integer DEFAULT 0 NOT NULL,
+    accepted integer DEFAULT 0 NOT NULL,
+    stored_webhook integer DEFAULT 0 NOT NULL,
+    stored_poll integer DEFAULT 0 NOT NULL,
+    stored_reconcile integer DEFAULT 0 NOT NULL,
+    stored_replay integer DEFAULT 0 NOT NULL,
+    stored_sync integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    cancelled integer DEFAULT 0 NOT NULL,
+    outstanding integer GENERATED ALWAYS AS ((((((((accepted - stored_webhook) - stored_poll) - stored_reconcile) - stored_replay) - stored_sync) - failed) - cancelled)) STORED NOT NULL,
+    charged integer DEFAULT 0 NOT NULL,
+    charged_twice integer DEFAULT 0 NOT NULL,
+    CONSTRAINT batches_counts_positive CHECK ((LEAST(invalid, duplicate, accepted, stored_webhook, stored_poll, stored_reconcile, stored_replay, stored_sync, failed, cancelled) >= 0)),
+    CONSTRAINT batches_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'mixed'::text, 'crawl'::text, 'sync'::text]))),
+    CONSTRAINT batches_outstanding_positive CHECK (((((((((accepted - stored_webhook) - stored_poll) - stored_reconcile) - stored_replay) - stored_sync) - failed) - cancelled) >= 0)),
+    CONSTRAINT batches_submitted_sum CHECK ((submitted = ((invalid + duplicate) + accepted)))
+);
+
+ALTER TABLE public.batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.batches_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.bun_migration_locks (
+    id bigint NOT NULL,
+    table_name character varying
+);
+
+CREATE SEQUENCE public.bun_migration_locks_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.bun_migration_locks_id_seq OWNED BY public.bun_migration_locks.id;
+
+CREATE TABLE public.bun_migrations (
+    id bigint NOT NULL,
+    name character varying,
+    group_id bigint,
+    migrated_at timestamp with time zone DEFAULT CURRENT_TIMESTAMP NOT NULL
+);
+
+CREATE SEQUENCE public.bun_migrations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.bun_migrations_id_seq OWNED BY public.bun_migrations.id;
+
+CREATE TABLE public.crawl_pages (
+    job_id bigint NOT NULL,
+    url_hash bytea NOT NULL,
+    item_id bigint NOT NULL,
+    parent_url text DEFAULT ''::text NOT NULL,
+    depth integer DEFAULT 1 NOT NULL
+);
+
+CREATE TABLE public.deliveries (
+    id bigint NOT NULL,
+    webhook_id bigint,
+    received_at timestamp with time zone NOT NULL,
+    verdict text NOT NULL,
+    status smallint NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    event_type text DEFAULT ''::text NOT NULL,
+    vendor_job_id text DEFAULT ''::text NOT NULL,
+    vendor_delivery_id text DEFAULT ''::text NOT NULL,
+    secret_version integer,
+    signature_form text DEFAULT ''::text NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    micros bigint DEFAULT 0 NOT NULL,
+    headers bytea NOT NULL,
+    body bytea NOT NULL,
+    body_size bigint NOT NULL,
+    CONSTRAINT deliveries_verdict_check CHECK ((verdict = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'refused'::text, 'unreadable'::text])))
+);
+ALTER TABLE ONLY public.deliveries ALTER COLUMN body SET COMPRESSION lz4;
+
+ALTER TABLE public.deliveries ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.deliveries_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.gates (
+    name text NOT NULL,
+    closed_until timestamp with time zone,
+    closings integer DEFAULT 0 NOT NULL,
+    paused_at timestamp with time zone,
+    paused_status smallint,
+    paused_reason text DEFAULT ''::text NOT NULL,
+    probe_at timestamp with time zone,
+    CONSTRAINT gates_name_check CHECK ((name = ANY (ARRAY['submit'::text, 'read'::text])))
+);
+
+CREATE TABLE public.items (
+    id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    "position" integer NOT NULL,
+    url text NOT NULL,
+    url_hash bytea NOT NULL,
+    state text DEFAULT 'outstanding'::text NOT NULL,
+    net text,
+    current_job_id bigint,
+    retries smallint DEFAULT 0 NOT NULL,
+    error_code text DEFAULT ''::text NOT NULL,
+    error_message text DEFAULT ''::text NOT NULL,
+    error_retryable boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT items_ended CHECK (((state = 'outstanding'::text) = (ended_at IS NULL))),
+    CONSTRAINT items_failed_has_code CHECK (((state <> 'failed'::text) OR (error_code <> ''::text))),
+    CONSTRAINT items_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
+    CONSTRAINT items_state_check CHECK ((state = ANY (ARRAY['outstanding'::text, 'stored'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT items_stored_has_net CHECK (((state = 'stored'::text) = (net IS NOT NULL)))
+);
+
+ALTER TABLE public.items ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.items_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.job_events (
+    id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    kind text NOT NULL,
+    net text DEFAULT ''::text NOT NULL,
+    detail text DEFAULT ''::text NOT NULL
+);
+
+ALTER TABLE public.job_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.job_events_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.job_items (
+    job_id bigint NOT NULL,
+    input_index integer NOT NULL,
+    item_id bigint NOT NULL,
+    outcome text,
+    error_code text DEFAULT ''::text NOT NULL,
+    error_message text DEFAULT ''::text NOT NULL,
+    reported_at timestamp with time zone,
+    CONSTRAINT job_items_outcome_check CHECK ((outcome = ANY (ARRAY['stored'::text, 'failed'::text, 'cancelled'::text, 'retry'::text, 'superseded'::text])))
+);
+
+CREATE TABLE public.jobs (
+    id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    kind text NOT NULL,
+    state text NOT NULL,
+    origin text NOT NULL,
+    parent_job_id bigint,
+    depth smallint DEFAULT 0 NOT NULL,
+    request_hash bytea NOT NULL,
+    url_count integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    call_no integer DEFAULT 0 NOT NULL,
+    called_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    adopt_passes smallint DEFAULT 0 NOT NULL,
+    adopt_pass_at timestamp with time zone,
+    vendor_job_id text,
+    account text DEFAULT ''::text NOT NULL,
+    accepted_at timestamp with time zone,
+    adopted boolean DEFAULT false NOT NULL,
+    vendor_status text DEFAULT ''::text NOT NULL,
+    vendor_reports jsonb,
+    vendor_invalid_urls jsonb,
+    wake_seq bigint DEFAULT 0 NOT NULL,
+    wake_net text,
+    next_poll_at timestamp with time zone,
+    polls integer DEFAULT 0 NOT NULL,
+    overdue boolean DEFAULT false NOT NULL,
+    webhook_at timestamp with time zone,
+    settle_page integer DEFAULT 1 NOT NULL,
+    settle_passes smallint DEFAULT 0 NOT NULL,
+    settle_pass_at timestamp with time zone,
+    page_size smallint DEFAULT 50 NOT NULL,
+    not_found integer DEFAULT 0 NOT NULL,
+    not_found_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    settle_net text,
+    error_code text DEFAULT ''::text NOT NULL,
+    error_message text DEFAULT ''::text NOT NULL,
+    superseded boolean DEFAULT false NOT NULL,
+    misnumbered boolean DEFAULT false NOT NULL,
+    charged integer DEFAULT 0 NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    CONSTRAINT jobs_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'crawl'::text]))),
+    CONSTRAINT jobs_origin_check CHECK ((origin = ANY (ARRAY['submit'::text, 'split'::text, 'retry'::text, 'resubmit'::text]))),
+    CONSTRAINT jobs_page_size_check CHECK (((page_size >= 1) AND (page_size <= 50))),
+    CONSTRAINT jobs_settle_net_check CHECK ((settle_net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text]))),
+    CONSTRAINT jobs_state_check CHECK ((state = ANY (ARRAY['intended'::text, 'calling'::text, 'uncertain'::text, 'accepted'::text, 'settled'::text, 'given_up'::text, 'refused'::text, 'withdrawn'::text, 'split'::text]))),
+    CONSTRAINT jobs_vendor_job_id_check CHECK (((char_length(vendor_job_id) >= 1) AND (char_length(vendor_job_id) <= 200))),
+    CONSTRAINT jobs_wake_net_check CHECK ((wake_net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text])))
+);
+
+ALTER TABLE public.jobs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.jobs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.processed_events (
+    vendor_job_id text NOT NULL,
+    event_type text NOT NULL,
+    received_at timestamp with time zone NOT NULL,
+    state text NOT NULL,
+    job_id bigint,
+    CONSTRAINT processed_events_state_check CHECK ((state = ANY (ARRAY['held'::text, 'claimed'::text, 'foreign'::text]))),
+    CONSTRAINT processed_events_vendor_job_id_check CHECK (((char_length(vendor_job_id) >= 1) AND (char_length(vendor_job_id) <= 200)))
+);
+
+CREATE TABLE public.reconcile_runs (
+    id bigint NOT NULL,
+    trigger text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    window_start timestamp with time zone NOT NULL,
+    window_end timestamp with time zone NOT NULL,
+    pages integer DEFAULT 0 NOT NULL,
+    listed integer DEFAULT 0 NOT NULL,
+    missing integer DEFAULT 0 NOT NULL,
+    woken integer DEFAULT 0 NOT NULL,
+    singly integer DEFAULT 0 NOT NULL,
+    foreign_jobs integer DEFAULT 0 NOT NULL,
+    errors integer DEFAULT 0 NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    CONSTRAINT reconcile_runs_trigger_check CHECK ((trigger = ANY (ARRAY['timer'::text, 'person'::text, 'command'::text])))
+);
+
+ALTER TABLE public.reconcile_runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.reconcile_runs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.rejected_lines (
+    batch_id bigint NOT NULL,
+    line integer NOT NULL,
+    kind text NOT NULL,
+    text text NOT NULL,
+    reason text NOT NULL,
+    CONSTRAINT rejected_lines_kind_check CHECK ((kind = ANY (ARRAY['invalid'::text, 'duplicate'::text])))
+);
+
+CREATE TABLE public.result_versions (
+    item_id bigint NOT NULL,
+    version integer NOT NULL,
+    job_id bigint,
+    net text NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    replaced_at timestamp with time zone NOT NULL,
+    title text DEFAULT ''::text NOT NULL,
+    markdown bytea,
+    html bytea,
+    links bytea,
+    metadata bytea,
+    markdown_sha256 bytea,
+    html_sha256 bytea
+);
+ALTER TABLE ONLY public.result_versions ALTER COLUMN markdown SET COMPRESSION lz4;
+ALTER TABLE ONLY public.result_versions ALTER COLUMN html SET COMPRESSION lz4;
+
+CREATE TABLE public.results (
+    item_id bigint NOT NULL,
+    job_id bigint,
+    net text NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    title text DEFAULT ''::text NOT NULL,
+    markdown bytea,
+    html bytea,
+    links bytea,
+    metadata bytea,
+    http_status integer,
+    duration_ms bigint,
+    retry_count integer,
+    charged integer,
+    markdown_sha256 bytea,
+    html_sha256 bytea,
+    version integer DEFAULT 1 NOT NULL,
+    CONSTRAINT results_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text])))
+);
+ALTER TABLE ONLY public.results ALTER COLUMN markdown SET COMPRESSION lz4;
+ALTER TABLE ONLY public.results ALTER COLUMN html SET COMPRESSION lz4;
+
+CREATE TABLE public.river_job (
+    id bigint NOT NULL,
+    state public.river_job_state DEFAULT 'available'::public.river_job_state NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    max_attempts smallint DEFAULT 25 NOT NULL,
+    attempted_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    finalized_at timestamp with time zone,
+    scheduled_at timestamp with time zone DEFAULT now() NOT NULL,
+    priority smallint DEFAULT 1 NOT NULL,
+    args jsonb NOT NULL,
+    attempted_by text[],
+    errors jsonb[],
+    kind text NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    tags character varying(255)[] DEFAULT '{}'::character varying[] NOT NULL,
+    unique_key bytea,
+    unique_states bit(8),
+    CONSTRAINT finalized_or_finalized_at_null CHECK ((((finalized_at IS NULL) AND (state <> ALL (ARRAY['cancelled'::public.river_job_state, 'completed'::public.river_job_state, 'discarded'::public.river_job_state]))) OR ((finalized_at IS NOT NULL) AND (state = ANY (ARRAY['cancelled'::public.river_job_state, 'completed'::public.river_job_state, 'discarded'::public.river_job_state]))))),
+    CONSTRAINT kind_length CHECK (((char_length(kind) > 0) AND (char_length(kind) < 128))),
+    CONSTRAINT max_attempts_is_positive CHECK ((max_attempts > 0)),
+    CONSTRAINT priority_in_range CHECK (((priority >= 1) AND (priority <= 4))),
+    CONSTRAINT queue_length CHECK (((char_length(queue) > 0) AND (char_length(queue) < 128)))
+);
+
+CREATE SEQUENCE public.river_job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.river_job_id_seq OWNED BY public.river_job.id;
+
+CREATE UNLOGGED TABLE public.river_leader (
+    elected_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    leader_id text NOT NULL,
+    name text DEFAULT 'default'::text NOT NULL,
+    CONSTRAINT leader_id_length CHECK (((char_length(leader_id) > 0) AND (char_length(leader_id) < 128))),
+    CONSTRAINT name_length CHECK ((name = 'default'::text))
+);
+
+CREATE TABLE public.river_migration (
+    line text NOT NULL,
+    version bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT line_length CHECK (((char_length(line) > 0) AND (char_length(line) < 128))),
+    CONSTRAINT version_gte_1 CHECK ((version >= 1))
+);
+
+CREATE TABLE public.river_notification (
+    id bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    payload text NOT NULL,
+    topic text NOT NULL,
+    CONSTRAINT topic_length CHECK (((length(topic) > 0) AND (length(topic) < 128)))
+);
+
+CREATE SEQUENCE public.river_notification_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.river_notification_id_seq OWNED BY public.river_notification.id;
+
+CREATE TABLE public.river_queue (
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    paused_at timestamp with time zone,
+    updated_at timestamp with time zone DEFAULT CURRENT_TIMESTAMP NOT NULL
+);
+
+CREATE TABLE public.schema_release (
+    only_row boolean DEFAULT true NOT NULL,
+    requires integer NOT NULL,
+    CONSTRAINT schema_release_only_row_check CHECK (only_row)
+);
+
+CREATE TABLE public.sessions (
+    token_hash bytea NOT NULL,
+    user_id bigint,
+    data bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    user_agent text DEFAULT ''::text NOT NULL
+);
+
+CREATE TABLE public.settings (
+    key text NOT NULL,
+    value text NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.sign_in_delays (
+    key text NOT NULL,
+    failures integer NOT NULL,
+    last_failed_at timestamp with time zone NOT NULL,
+    next_try_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.users (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    role text NOT NULL,
+    password_hash text NOT NULL,
+    time_zone text DEFAULT ''::text NOT NULL,
+    theme text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    password_changed_at timestamp with time zone NOT NULL,
+    last_sign_in_at timestamp with time zone,
+    disabled_at timestamp with time zone,
+    CONSTRAINT users_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 80))),
+    CONSTRAINT users_role_check CHECK ((role = ANY (ARRAY['analyst'::text, 'operator'::text, 'admin'::text]))),
+    CONSTRAINT users_theme_check CHECK ((theme = ANY (ARRAY[''::text, 'light'::text, 'dark'::text])))
+);
+
+ALTER TABLE public.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.users_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.webhook_secrets (
+    webhook_id bigint NOT NULL,
+    version integer NOT NULL,
+    sealed bytea NOT NULL,
+    valid_from timestamp with time zone NOT NULL,
+    valid_until timestamp with time zone
+);
+
+CREATE TABLE public.webhooks (
+    id bigint NOT NULL,
+    endpoint text NOT NULL,
+    event_type text NOT NULL,
+    url text NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    state text NOT NULL,
+    vendor_webhook_id text,
+    signature_form text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    state_at timestamp with time zone NOT NULL,
+    checked_at timestamp with time zone,
+    last_delivery_at timestamp with time zone,
+    CONSTRAINT webhooks_endpoint_check CHECK (((char_length(endpoint) >= 16) AND (char_length(endpoint) <= 64))),
+    CONSTRAINT webhooks_state_check CHECK ((state = ANY (ARRAY['registering'::text, 'live'::text, 'rotating'::text, 'secret_unknown'::text, 'inactive'::text, 'moved'::text, 'gone'::text, 'removed'::text]))),
+    CONSTRAINT webhooks_vendor_webhook_id_check CHECK (((char_length(vendor_webhook_id) >= 1) AND (char_length(vendor_webhook_id) <= 200)))
+);
+
+ALTER TABLE public.webhooks ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.webhooks_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE ONLY public.bun_migration_locks ALTER COLUMN id SET DEFAULT nextval('public.bun_migration_locks_id_seq'::regclass);
+
+ALTER TABLE ONLY public.bun_migrations ALTER COLUMN id SET DEFAULT nextval('public.bun_migrations_id_seq'::regclass);
+
+ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
+
+ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('public.river_notification_id_seq'::regclass);
+
+ALTER TABLE ONLY public.batches
+    ADD CONSTRAINT batches_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.bun_migration_locks
+    ADD CONSTRAINT bun_migration_locks_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.bun_migration_locks
+    ADD CONSTRAINT bun_migration_locks_table_name_key UNIQUE (table_name);
+
+ALTER TABLE ONLY public.bun_migrations
+    ADD CONSTRAINT bun_migrations_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.crawl_pages
+    ADD CONSTRAINT crawl_pages_pkey PRIMARY KEY (job_id, url_hash);
+
+ALTER TABLE ONLY public.deliveries
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.gates
+    ADD CONSTRAINT gates_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.items
+    ADD CONSTRAINT items_batch_id_position_key UNIQUE (batch_id, "position");
+
+ALTER TABLE ONLY public.items
+    ADD CONSTRAINT items_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.job_events
+    ADD CONSTRAINT job_events_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.job_items
+    ADD CONSTRAINT job_items_job_id_item_id_key UNIQUE (job_id, item_id);
+
+ALTER TABLE ONLY public.job_items
+    ADD CONSTRAINT job_items_pkey PRIMARY KEY (job_id, input_index);
+
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.processed_events
+    ADD CONSTRAINT processed_events_pkey PRIMARY KEY (vendor_job_id);
+
+ALTER TABLE ONLY public.reconcile_runs
+    ADD CONSTRAINT reconcile_runs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.rejected_lines
+    ADD CONSTRAINT rejected_lines_pkey PRIMARY KEY (batch_id, line);
+
+ALTER TABLE ONLY public.result_versions
+    ADD CONSTRAINT result_versions_pkey PRIMARY KEY (item_id, version);
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_pkey PRIMARY KEY (item_id);
+
+ALTER TABLE ONLY public.river_job
+    ADD CONSTRAINT river_job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.river_leader
+    ADD CONSTRAINT river_leader_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.river_migration
+    ADD CONSTRAINT river_migration_pkey1 PRIMARY KEY (line, version);
+
+ALTER TABLE ONLY public.river_notification
+    ADD CONSTRAINT river_notification_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.river_queue
+    ADD CONSTRAINT river_queue_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.schema_release
+    ADD CONSTRAINT schema_release_pkey PRIMARY KEY (only_row);
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (token_hash);
+
+ALTER TABLE ONLY public.settings
+    ADD CONSTRAINT settings_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.sign_in_delays
+    ADD CONSTRAINT sign_in_delays_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.users
+    ADD CONSTRAINT users_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_pkey PRIMARY KEY (webhook_id, version);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_endpoint_key UNIQUE (endpoint);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_vendor_webhook_id_key UNIQUE (vendor_webhook_id);
+
+CREATE INDEX batches_created_idx ON public.batches USING btree (created_at DESC, id DESC);
+
+CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id DESC) WHERE (ended_at IS NULL);
+
+CREATE UNIQUE INDEX bun_migrations_name_unique ON public.bun_migrations USING btree (name);
+
+CREATE INDEX crawl_pages_item_idx ON public.crawl_pages USING btree (item_id);
+
+CREATE INDEX deliveries_job_idx ON public.deliveries USING btree (vendor_job_id, received_at) WHERE (vendor_job_id <> ''::text);
+
+CREATE INDEX deliveries_quarantine_idx ON public.deliveries USING btree (webhook_id, source, id) WHERE (verdict = ANY (ARRAY['refused'::text, 'unreadable'::text]));
+
+CREATE INDEX deliveries_received_idx ON public.deliveries USING btree (received_at DESC, id DESC);
+
+CREATE INDEX deliveries_verdict_idx ON public.deliveries USING btree (verdict, received_at DESC, id DESC) WHERE (verdict <> 'accepted'::text);
+
+CREATE INDEX items_current_job_idx ON public.items USING btree (current_job_id);
+
+CREATE INDEX items_failed_code_idx ON public.items USING btree (error_code, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+
+CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+
+CREATE INDEX items_state_idx ON public.items USING btree (batch_id, state, "position");
+
+CREATE INDEX items_url_idx ON public.items USING btree (url_hash);
+
+CREATE INDEX job_events_job_idx ON public.job_events USING btree (job_id, at, id);
+
+CREATE INDEX job_items_item_idx ON public.job_items USING btree (item_id, job_id);
+
+CREATE INDEX jobs_batch_idx ON public.jobs USING btree (batch_id, id);
+
+CREATE INDEX jobs_calling_idx ON public.jobs USING btree (request_hash) WHERE (state = ANY (ARRAY['calling'::text, 'uncertain'::text]));
+
+CREATE INDEX jobs_due_idx ON public.jobs USING btree (next_poll_at, id) WHERE (state = 'accepted'::text);
+
+CREATE INDEX jobs_ended_idx ON public.jobs USING btree (ended_at DESC, id DESC) WHERE (state = 'settled'::text);
+
+CREATE INDEX jobs_lease_idx ON public.jobs USING btree (lease_until) WHERE (state = ANY (ARRAY['calling'::text, 'uncertain'::text]));
+
+CREATE INDEX jobs_open_idx ON public.jobs USING btree (accepted_at, id) WHERE (state = 'accepted'::text);
+
+CREATE INDEX jobs_parent_idx ON public.jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
+
+CREATE UNIQUE INDEX jobs_vendor_job_id_key ON public.jobs USING btree (vendor_job_id) WHERE (vendor_job_id IS NOT NULL);
+
+CREATE INDEX processed_events_foreign_idx ON public.processed_events USING btree (received_at) WHERE (state = 'foreign'::text);
+
+CREATE INDEX processed_events_held_idx ON public.processed_events USING btree (received_at) WHERE (state = 'held'::text);
+
+CREATE INDEX processed_events_job_idx ON public.processed_events USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX reconcile_runs_started_idx ON public.reconcile_runs USING btree (started_at DESC, id DESC);
+
+CREATE INDEX results_job_idx ON public.results USING btree (job_id);
+
+CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
+
+CREATE INDEX river_job_kind ON public.river_job USING btree (kind);
+
+CREATE INDEX river_job_metadata_index ON public.river_job USING gin (metadata);
+
+CREATE INDEX river_job_prioritized_fetching_index ON public.river_job USING btree (state, queue, priority, scheduled_at, id);
+
+CREATE INDEX river_job_state_and_finalized_at_index ON public.river_job USING btree (state, finalized_at) WHERE (finalized_at IS NOT NULL);
+
+CREATE UNIQUE INDEX river_job_unique_idx ON public.river_job USING btree (unique_key) WHERE ((unique_key IS NOT NULL) AND (unique_states IS NOT NULL) AND public.river_job_state_in_bitmask(unique_states, state));
+
+CREATE INDEX river_notification_created_at_idx ON public.river_notification USING btree (created_at);
+
+CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING btree (topic, id);
+
+CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
+
+CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
+
+CREATE UNIQUE INDEX users_name_key ON public.users USING btree (lower(name));
+
+ALTER TABLE ONLY public.batches
+    ADD CONSTRAINT batches_created_by_fkey FOREIGN KEY (created_by) REFERENCES public.users(id);
+
+ALTER TABLE ONLY public.crawl_pages
+    ADD CONSTRAINT crawl_pages_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.crawl_pages
+    ADD CONSTRAINT crawl_pages_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.deliveries
+    ADD CONSTRAINT deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.items
+    ADD CONSTRAINT items_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.items
+    ADD CONSTRAINT items_current_job_id_fkey FOREIGN KEY (current_job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.job_events
+    ADD CONSTRAINT job_events_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.job_items
+    ADD CONSTRAINT job_items_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.job_items
+    ADD CONSTRAINT job_items_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_parent_job_id_fkey FOREIGN KEY (parent_job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.processed_events
+    ADD CONSTRAINT processed_events_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.rejected_lines
+    ADD CONSTRAINT rejected_lines_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.result_versions
+    ADD CONSTRAINT result_versions_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.result_versions
+    ADD CONSTRAINT result_versions_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
