@@ -83,8 +83,8 @@ func damagedLink() error {
 }
 
 func keyCursor(at time.Time, id int64) string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())) //nolint:gosec // Only its bits are kept.
-	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(raw, uint64(id)))
+	raw := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro()))
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(raw, uint64(id))) //nolint:gosec // Ids are positive.
 }
 
 func placeCursor(place int64) string {

@@ -228,6 +228,8 @@ type fakePipeline struct {
 	runs       int
 	resumes    int
 	sick       error
+	unknown    string
+	lookUp     error
 	submit     func(pipeline.Submission) (pipeline.Submitted, error)
 	answer     func(pipeline.Incoming) pipeline.Answer
 	receiveCtx func(context.Context)
@@ -248,6 +250,14 @@ func (f *fakePipeline) Submit(_ context.Context, s pipeline.Submission) (pipelin
 	f.submitted = append(f.submitted, s)
 	return f.submit(s)
 }
+
+func (f *fakePipeline) KnownEndpoint(_ context.Context, endpoint string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return endpoint != f.unknown, f.lookUp
+}
+
+func (f *fakePipeline) WebhooksTrusted(context.Context) (bool, error) { return true, nil }
 
 func (f *fakePipeline) Receive(ctx context.Context, in pipeline.Incoming) pipeline.Answer {
 	if f.receiveCtx != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
 )
@@ -85,6 +86,9 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 		return err
 	}
 	p.System.Mode = s.cfg.Mode
+	if p.System.Effective, err = s.effectiveMode(ctx); err != nil {
+		return err
+	}
 	for _, gate := range gates {
 		if gate.PausedAt != nil {
 			p.System.Paused, p.System.PausedReason = true, gate.PausedReason
@@ -110,6 +114,18 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 		p.Last = &last
 	}
 	return err
+}
+
+// effectiveMode is what auto means now; "" in the other modes.
+func (s *Server) effectiveMode(ctx context.Context) (string, error) {
+	if s.cfg.Mode != string(pipeline.ModeAuto) {
+		return "", nil
+	}
+	trusted, err := s.pipeline.WebhooksTrusted(ctx)
+	if trusted {
+		return string(pipeline.ModeWebhook), err
+	}
+	return string(pipeline.ModePoll), err
 }
 
 func (s *Server) overviewWebhooks(ctx context.Context, p *views.OverviewProps) error {

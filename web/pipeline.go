@@ -12,6 +12,9 @@ import (
 type Pipeline interface {
 	// Submit writes a batch, or returns *pipeline.InvalidSubmission and writes nothing.
 	Submit(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
+	// KnownEndpoint reports whether an endpoint is one of ours, from memory as
+	// far as it can.
+	KnownEndpoint(ctx context.Context, endpoint string) (bool, error)
 	// Receive takes a delivery up; it commits before it answers 2xx.
 	Receive(ctx context.Context, in pipeline.Incoming) pipeline.Answer
 	// RefuseUnread records a delivery that was refused before its body was read.
@@ -22,6 +25,8 @@ type Pipeline interface {
 	ReconcileNow(ctx context.Context) error
 	// ResumeDispatch opens a gate that a 401 or 402 paused.
 	ResumeDispatch(ctx context.Context) error
+	// WebhooksTrusted reports whether jobs are expected home by webhook now.
+	WebhooksTrusted(ctx context.Context) (bool, error)
 	// WorkersHealthy says what keeps the background work from running.
 	WorkersHealthy() error
 }

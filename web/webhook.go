@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
@@ -37,6 +38,14 @@ const (
 // pipeline's to judge, on the raw bytes.
 func (s *Server) receive(c echo.Context) error {
 	r := c.Request()
+	known, err := s.pipeline.KnownEndpoint(r.Context(), endpointOf(c))
+	switch {
+	case err != nil:
+		s.log.ErrorContext(r.Context(), "endpoint not looked up", slog.Any("error", err))
+		return s.tryLater(c, "try again later")
+	case !known:
+		return s.refuseUnread(c, http.StatusNotFound, "no such endpoint")
+	}
 	if status, reason := unacceptable(r, s.cfg.MaxBody); status != 0 {
 		return s.refuseUnread(c, status, reason)
 	}
@@ -52,12 +61,18 @@ func (s *Server) receive(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), receiveTime)
 	defer cancel()
 	answer := s.pipeline.Receive(ctx, pipeline.Incoming{
-		Endpoint: c.Param("endpoint"), Header: r.Header, Body: body, Source: c.RealIP(), ReceivedAt: s.now(),
+		Endpoint: endpointOf(c), Header: r.Header, Body: body, Source: c.RealIP(), ReceivedAt: s.now(),
 	})
 	if answer.Status == http.StatusServiceUnavailable {
 		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
 	}
 	return c.JSON(answer.Status, map[string]string{"verdict": string(answer.Verdict), "message": answer.Message})
+}
+
+// endpointOf is the last segment of the path. Echo leaves the parameter empty
+// where only the method doesn't fit.
+func endpointOf(c echo.Context) string {
+	return strings.TrimPrefix(c.Request().URL.Path, webhookPrefix)
 }
 
 // readUntil bounds how long the rest of a request may take to arrive.
@@ -107,11 +122,7 @@ func (s *Server) unreadBody(c echo.Context, err error) error {
 		return s.refuseUnread(c, http.StatusRequestEntityTooLarge,
 			"the body is over the limit of "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
 	case errors.Is(err, errBudget):
-		// Ours to mend: the vendor sends it again. The rest of the body would
-		// hold the connection up, so it's closed.
-		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
-		c.Response().Header().Set(echo.HeaderConnection, "close")
-		return answerPlainly(c, http.StatusServiceUnavailable, "too much is being received at the moment")
+		return s.tryLater(c, "too much is being received at the moment")
 	}
 	// Broken off, too slow, or another length than was said: nobody may be
 	// there to read this, and nothing was taken up.
@@ -119,8 +130,21 @@ func (s *Server) unreadBody(c echo.Context, err error) error {
 	return answerPlainly(c, http.StatusBadRequest, "the body did not arrive whole")
 }
 
+// tryLater answers a delivery that can't be taken up through no fault of its
+// own: the vendor sends it again. The rest of the body would hold the
+// connection up, so it's closed.
+func (s *Server) tryLater(c echo.Context, message string) error {
+	c.Response().Header().Set(echo.HeaderRetryAfter, "5")
+	c.Response().Header().Set(echo.HeaderConnection, "close")
+	return answerPlainly(c, http.StatusServiceUnavailable, message)
+}
+
 // refuseMethod answers every method but POST.
 func (s *Server) refuseMethod(c echo.Context) error {
+	known, err := s.pipeline.KnownEndpoint(c.Request().Context(), endpointOf(c))
+	if err == nil && !known {
+		return s.refuseUnread(c, http.StatusNotFound, "no such endpoint")
+	}
 	c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
 	return s.refuseUnread(c, http.StatusMethodNotAllowed, "deliveries are sent by POST")
 }
@@ -136,7 +160,7 @@ func (s *Server) refuseUnread(c echo.Context, status int, reason string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), receiveTime)
 	defer cancel()
-	s.pipeline.RefuseUnread(ctx, c.Param("endpoint"), r.Header, c.RealIP(), status, reason)
+	s.pipeline.RefuseUnread(ctx, endpointOf(c), r.Header, c.RealIP(), status, reason)
 	return answerPlainly(c, status, reason)
 }
 

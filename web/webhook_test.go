@@ -158,6 +158,31 @@ func TestWebhookAnswersAsThePipelineSays(t *testing.T) {
 	}
 }
 
+func TestWebhookUnknownEndpoint(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.pipeline.unknown = "abcdefghijklmnop"
+	for _, request := range []string{
+		head("POST", "Content-Type: application/json", "Content-Length: 2") + "{}", head("GET"),
+		head("POST", "Content-Type: text/plain", "Content-Length: 2") + "{}",
+		// Nobody waits for a body that nobody wants.
+		head("POST", "Content-Type: application/json", "Content-Length: 1000000"),
+	} {
+		if got := b.raw(t, request); got.status != http.StatusNotFound {
+			t.Errorf("got %d %s, want 404", got.status, got.body)
+		}
+	}
+	b.pipeline.mu.Lock()
+	b.pipeline.lookUp = errSick
+	b.pipeline.mu.Unlock()
+	if got := b.raw(t, head("POST", "Content-Type: application/json", "Content-Length: 2")+"{}"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("while nobody can tell: got %d, want 503", got.status)
+	}
+	if len(b.pipeline.received) != 0 {
+		t.Error("a delivery for nobody was taken up")
+	}
+}
+
 func TestWebhookConnectionGoesOnAfterRefusals(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, Config{MaxBody: 1 << 10})
