@@ -1,0 +1,169 @@
+package pipeline_test
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// TestRefusedAccountPausesAndResumesByItself: 401 and 402 pause dispatch and
+// spend nothing; a probe finds out when the account works again.
+func TestRefusedAccountPausesAndResumesByItself(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusUnauthorized, http.StatusPaymentRequired} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+			var refusing atomic.Bool
+			var calls atomic.Int64
+			refusing.Store(true)
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if isSubmit(req) && refusing.Load() {
+					calls.Add(1)
+					answerJSON(w, status, refusal("ACCOUNT", false), "")
+					return
+				}
+				next.ServeHTTP(w, req)
+			})
+			id := r.submit(store.KindExtract, sandbox.MadeURLs(12, 3)...)
+			eventually(t, "the pause", func() bool {
+				return r.number(`SELECT count(*) FROM gates WHERE name = 'submit' AND paused_at IS NOT NULL AND paused_status = $1`, status) == 1
+			})
+			eventually(t, "a probe", func() bool { return calls.Load() > 12 || r.number(`SELECT max(call_no) FROM jobs`) > 1 })
+			if got := r.number(`SELECT max(attempt) FROM river_job WHERE kind = 'dispatch'`); got > 1 {
+				t.Errorf("got %d attempts of a task, want none spent", got)
+			}
+			if b, err := r.store.Batch(t.Context(), id); err != nil || b.Outstanding != 12 {
+				t.Errorf("got %+v, %v, want nothing failed", b, err)
+			}
+			refusing.Store(false)
+			r.wantBatch(r.ended(id), 12, 0, 0)
+			if got := r.number(`SELECT count(*) FROM gates WHERE paused_at IS NOT NULL`); got != 0 {
+				t.Errorf("got %d paused gates, want none", got)
+			}
+			r.balanced(id)
+		})
+	}
+}
+
+// TestResumeDispatchOpensAPausedGate: a person need not wait for the probe.
+func TestResumeDispatchOpensAPausedGate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	var refused atomic.Bool
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isSubmit(req) && !refused.Swap(true) {
+			answerJSON(w, http.StatusPaymentRequired, refusal("NO_BALANCE", false), "")
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
+	eventually(t, "the pause", func() bool {
+		return r.number(`SELECT count(*) FROM gates WHERE name = 'submit' AND paused_at IS NOT NULL`) == 1
+	})
+	r.exec(`UPDATE gates SET probe_at = $1 WHERE name = 'submit'`, time.Now().Add(time.Hour))
+	if err := r.pipe.ResumeDispatch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wantBatch(r.ended(id), 1, 0, 0)
+}
+
+// TestPlanLimitSplitsInHalves: a batch that the plan does not allow is halved
+// until it fits.
+func TestPlanLimitSplitsInHalves(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{
+		sandbox:  func(c *sandbox.Config) { c.MaxURLsPerBatch = 6 },
+		pipeline: func(c *pipeline.Config) { c.URLsPerJob = 40 },
+	})
+	id := r.submit(store.KindBatch, sandbox.MadeURLs(40, 4)...)
+	r.wantBatch(r.ended(id), 40, 0, 0)
+	if got := r.text(`SELECT string_agg(url_count::text, ' ' ORDER BY id) FROM jobs WHERE state = 'split'`); got != "40 20 20 10 10 10 10" {
+		t.Errorf("got split jobs of %q, want 40, 20, 20 and four of 10", got)
+	}
+	for _, j := range r.sandbox.Books().Jobs {
+		if len(j.Submitted) != 5 {
+			t.Errorf("got a vendor job of %d URLs, want 5", len(j.Submitted))
+		}
+	}
+	r.balanced(id)
+}
+
+// TestRefusedForGoodFailsItsItems: a no that no repetition changes ends the
+// job and its items, with the vendor's reason.
+func TestRefusedForGoodFailsItsItems(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isSubmit(req) {
+			answerJSON(w, http.StatusBadRequest, refusal("BAD\x00REQUEST", false), "")
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	url := "https://shop.sandbox.test/item/1"
+	id := r.submit(store.KindExtract, url)
+	r.wantBatch(r.ended(id), 0, 1, 0)
+	if got := r.code(id, url); got != "BAD\uFFFDREQUEST" {
+		t.Errorf("got code %q, want the vendor's, cleaned", got)
+	}
+	if got := r.text(`SELECT state FROM jobs`); got != "refused" {
+		t.Errorf("the job is %s, want refused", got)
+	}
+}
+
+// TestClosedGateHoldsUntilRetryAfter: after a 429 nobody submits before the
+// time that the vendor named, though calls under way still succeed.
+func TestClosedGateHoldsUntilRetryAfter(t *testing.T) {
+	t.Parallel()
+	for form, header := range map[string]func() string{
+		"seconds": func() string { return "3" },
+		"date":    func() string { return time.Now().Add(4 * time.Second).UTC().Format(http.TimeFormat) },
+	} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{})
+			var mu sync.Mutex
+			var submits []time.Time
+			var n atomic.Int64
+			closed := make(chan struct{})
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if isSubmit(req) {
+					mu.Lock()
+					submits = append(submits, time.Now())
+					mu.Unlock()
+					if n.Add(1) == 1 {
+						w.Header().Set("Retry-After", header())
+						answerJSON(w, http.StatusTooManyRequests, refusal("RATE_LIMITED", true), "")
+						return
+					}
+					<-closed
+				}
+				next.ServeHTTP(w, req)
+			})
+			id := r.submit(store.KindExtract, sandbox.MadeURLs(20, 5)...)
+			eventually(t, "the closed gate", func() bool { return r.number(`SELECT count(*) FROM gates WHERE closed_until IS NOT NULL`) == 1 })
+			at := time.Now()
+			// Calls that passed the gate before it closed may still arrive.
+			eventually(t, "the gate to be known", func() bool { return time.Since(at) > 700*time.Millisecond })
+			close(closed)
+			r.wantBatch(r.ended(id), 20, 0, 0)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range submits {
+				if since := s.Sub(at); since > 700*time.Millisecond && since < 2500*time.Millisecond {
+					t.Errorf("a call %s after the gate closed", since)
+				}
+			}
+		})
+	}
+}
