@@ -1,41 +1,56 @@
 package pipeline
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
-// health remembers how the last reads ended, to tell a job that is gone from
-// an account or a vendor that is not itself.
+// health remembers how the last read of each of the last jobs ended, to tell a
+// job that is gone from an account or a vendor that is not itself. It counts
+// jobs and not reads: one job that is gone is asked about again and again.
 type health struct {
 	mu   sync.Mutex
-	ring [50]bool
-	n    int
+	jobs []int64 // The one read longest ago first.
+	lost map[int64]bool
 }
 
-// leastReads is how few reads say nothing about the vendor as a whole.
-const leastReads = 10
+const (
+	// healthJobs is how many jobs are remembered.
+	healthJobs = 50
+	// leastJobs is how few jobs say nothing about the vendor as a whole.
+	leastJobs = 10
+)
 
-func (h *health) note(lost bool) {
+// note remembers whether the job was refused or not found.
+func (h *health) note(job int64, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ring[h.n%len(h.ring)] = lost
-	h.n++
+	if h.lost == nil {
+		h.lost = map[int64]bool{}
+	}
+	if at := slices.Index(h.jobs, job); at >= 0 {
+		h.jobs = slices.Delete(h.jobs, at, at+1)
+	} else if len(h.jobs) >= healthJobs {
+		delete(h.lost, h.jobs[0])
+		h.jobs = slices.Delete(h.jobs, 0, 1)
+	}
+	h.jobs = append(h.jobs, job)
+	h.lost[job] = lost
 }
 
-// alarming reports that more than a fifth of the last reads were refused or
+// alarming reports that more than a fifth of the last jobs were refused or
 // not found.
 func (h *health) alarming() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	seen := min(h.n, len(h.ring))
 	lost := 0
-	for _, l := range h.ring[:seen] {
+	for _, l := range h.lost {
 		if l {
 			lost++
 		}
 	}
-	return seen >= leastReads && lost*5 > seen
+	return len(h.jobs) >= leastJobs && lost*5 > len(h.jobs)
 }
 
 // clock estimates how far the vendor's clock is ahead of ours, from the Date

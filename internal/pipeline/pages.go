@@ -53,6 +53,7 @@ func (s *settling) readBatch(carried []store.CarriedItem, got *geonode.BatchJob,
 	next, nextSize := turn(page*size, size)
 	read := &readPage{status: got.Status, reports: batchReports(got), next: next, size: nextSize}
 	number := numberItems(carried, s.invalidURLs(got.InvalidURLs.List))
+	seen := map[int64]bool{}
 	for i := range got.Results {
 		r := &got.Results[i]
 		item := number.find(r)
@@ -60,6 +61,10 @@ func (s *settling) readBatch(carried []store.CarriedItem, got *geonode.BatchJob,
 			read.misnumbered = true
 			continue
 		}
+		if seen[item.ItemID] {
+			continue // Pages that shift may show a row twice.
+		}
+		seen[item.ItemID] = true
 		if r.Problem != "" && r.Status == geonode.StatusCompleted {
 			continue // Content that could not be read whole is none: it is missing.
 		}
@@ -136,9 +141,14 @@ func (n numbering) find(r *geonode.BatchItem) *store.CarriedItem {
 	if !r.InputIndex.Known || r.InputIndex.N < 0 {
 		return nil
 	}
-	for _, list := range [][]*store.CarriedItem{n.all, n.accepted} {
-		if i := r.InputIndex.N; i < int64(len(list)) && sameURL(list[i].URL, r.URL) {
-			return list[i]
+	exact := func(a, b string) bool { return a == b }
+	// What was sent to the letter comes first: two URLs of a job may be equal
+	// but for their spelling, and neighbors.
+	for _, same := range []func(string, string) bool{exact, sameURL} {
+		for _, list := range [][]*store.CarriedItem{n.all, n.accepted} {
+			if i := r.InputIndex.N; i < int64(len(list)) && same(list[i].URL, r.URL) {
+				return list[i]
+			}
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ func (p *Pipeline) listPage(ctx context.Context, kind store.Kind, params geonode
 		}
 		rows, meta, reply, err := p.list(ctx, kind, params)
 		if err == nil {
-			return rows, meta, (&settling{Pipeline: p}).answered(ctx, reply)
+			return rows, meta, p.heard(ctx, reply)
 		}
 		last = err
 		var e *geonode.Error

@@ -146,11 +146,11 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 		return err
 	}
 	if account {
-		s.health.note(errors.Is(cause, geonode.ErrUnauthorized))
+		s.health.note(s.job.ID, errors.Is(cause, geonode.ErrUnauthorized))
 		return s.shutOut(ctx, wait)
 	}
 	if errors.Is(cause, geonode.ErrNotFound) {
-		s.health.note(true)
+		s.health.note(s.job.ID, true)
 		return s.notFound(ctx)
 	}
 	s.log.DebugContext(ctx, "vendor not read", slog.Int64("job_id", s.job.ID), slog.Any("error", cause))
@@ -281,12 +281,17 @@ func (s *settling) extract(ctx context.Context) error {
 	return s.endPass(ctx, got.Status, nil)
 }
 
-// answered notes what every readable answer tells: the account works, and how
-// far the vendor's clock is from ours.
+// answered notes what every readable answer about a job tells.
 func (s *settling) answered(ctx context.Context, r geonode.Reply) error {
-	s.health.note(false)
-	s.clock.note(r.Date, s.now())
-	return s.gates.passed(ctx, store.GateRead)
+	s.health.note(s.job.ID, false)
+	return s.heard(ctx, r)
+}
+
+// heard notes what every readable answer tells: the account works, and how far
+// the vendor's clock is from ours.
+func (p *Pipeline) heard(ctx context.Context, r geonode.Reply) error {
+	p.clock.note(r.Date, p.now())
+	return p.gates.passed(ctx, store.GateRead)
 }
 
 // tooLarge fails the one item of an extract job whose answer is over the
