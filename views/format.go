@@ -14,6 +14,7 @@ const dash = "–"
 type Count struct {
 	N     int64
 	Known bool
+	More  bool // counting stopped at N: there are more
 }
 
 // Known returns the Count of a number that is known.
@@ -23,6 +24,9 @@ func Known(n int64) Count { return Count{N: n, Known: true} }
 func (c Count) String() string {
 	if !c.Known {
 		return dash
+	}
+	if c.More {
+		return thousands(c.N) + "+"
 	}
 	return thousands(c.N)
 }

@@ -73,7 +73,7 @@ func entryStories() []story {
 		})},
 		{"setup", views.Setup(views.SetupProps{
 			Layout: layout("Set up", "", ""), Token: "wrong-token", Name: "carol",
-			Errors: views.Errors{"token": "This token isn't the one in the log.", "password": "Use at least 12 characters."},
+			Errors: views.Errors{"token": "This token isn't the one in the log.", "password": "Use at least 10 characters."},
 		})},
 	}
 }

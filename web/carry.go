@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,38 +25,46 @@ func carryFields() []string {
 // carryBatch answers a batch whose session has ended with the sign-in form,
 // which carries along what was typed. Nothing is written.
 func (s *Server) carryBatch(c echo.Context) error {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	// Whoever isn't signed in may send no more than is carried.
+	limitBody(c, carriedText+formLimit)
+	err := parseForm(r)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return tooLargeToCarry()
+	}
+	if err != nil {
 		return err
 	}
-	defer dropUpload(c.Request())
+	defer dropUpload(r)
 	typed, err := typedBatch(c)
 	if err != nil {
 		return err
 	}
-	r := c.Request()
-	r.PostForm.Set("urls", clean(typed.URLs, carriedText+1))
+	if len(typed.URLs) > carriedText {
+		return tooLargeToCarry()
+	}
+	r.PostForm.Set("urls", clean(typed.URLs, carriedText))
 	props := views.SignInProps{
 		Layout: s.bareLayout(c, "Sign in"), Next: newBatchPath,
 		Note: "Your session has ended. Sign in, and the batch you typed is there again.",
 	}
-	if len(typed.URLs) > carriedText {
-		return &problem{
-			status: http.StatusUnauthorized, title: "Not signed in",
-			text: "Your session has ended, and this batch is too large to be carried through the sign-in. " +
-				"Go back, where the browser still has it, sign in in another tab, and submit it again.",
-		}
-	}
-	var pairs []views.Pair
 	for _, name := range carryFields() {
 		if value := r.PostForm.Get(name); value != "" {
-			pairs = append(pairs, views.Pair{Name: carryPrefix + name, Value: value})
+			props.Carry = append(props.Carry, views.Pair{Name: carryPrefix + name, Value: value})
 		}
 	}
 	for _, format := range r.PostForm["format"] {
-		pairs = append(pairs, views.Pair{Name: carryPrefix + "format", Value: clean(format, 20)})
+		props.Carry = append(props.Carry, views.Pair{Name: carryPrefix + "format", Value: clean(format, 20)})
 	}
-	props = withCarry(props, pairs)
 	return render(c, http.StatusUnauthorized, views.SignIn(props))
+}
+
+func tooLargeToCarry() error {
+	return &problem{
+		status: http.StatusUnauthorized, title: "Not signed in",
+		text: "Your session has ended, and this batch is too large to be carried through the sign-in. " +
+			"Go back, where the browser still has it, sign in in another tab, and submit it again.",
+	}
 }
 
 // carried is what a sign-in form brought along.
@@ -89,5 +98,3 @@ func (s *Server) carriedBatch(c echo.Context) error {
 	}
 	return s.showNewBatch(c, http.StatusOK, props)
 }
-
-func withCarry(props views.SignInProps, _ []views.Pair) views.SignInProps { return props }

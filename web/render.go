@@ -185,5 +185,5 @@ func (s *Server) errorPage(c echo.Context, p *problem, id string) error {
 
 // capped is a count as the pages show it: exact up to the limit.
 func capped(n int64) views.Count {
-	return views.Known(min(n, store.CountLimit))
+	return views.Count{N: min(n, store.CountLimit), Known: true, More: n > store.CountLimit}
 }

@@ -14,9 +14,10 @@ import (
 )
 
 // carryLimit bounds a sign-in: it may carry a batch that was typed before the
-// session ended. carriedText bounds that batch alone.
+// session ended. carriedText bounds that batch alone; in a form it may take up
+// to three times as much.
 const (
-	carryLimit  = carriedText + formLimit
+	carryLimit  = 3*carriedText + formLimit
 	carriedText = 4 << 20
 )
 
@@ -46,8 +47,7 @@ func (s *Server) signIn(c echo.Context) error {
 	props := views.SignInProps{
 		Layout: s.bareLayout(c, "Sign in"), Name: name, Next: back(c.Request().PostFormValue("next")),
 	}
-	carry := carried(c)
-	props = withCarry(props, carry)
+	props.Carry = carried(c)
 	ctx, now := c.Request().Context(), s.now()
 	keys := tryKeys(name, c.RealIP())
 	wait, err := s.store.ClaimSignIn(ctx, keys, now)
@@ -74,7 +74,7 @@ func (s *Server) signIn(c echo.Context) error {
 	if err := s.enter(c, user); err != nil {
 		return err
 	}
-	if len(carry) > 0 {
+	if len(props.Carry) > 0 {
 		return s.carriedBatch(c)
 	}
 	return c.Redirect(http.StatusSeeOther, props.Next)
