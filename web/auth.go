@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/gorilla/sessions"
 	"github.com/labstack/echo/v4"
@@ -34,6 +35,9 @@ func (s *Server) guarded(r route) echo.HandlerFunc {
 	}
 	return func(c echo.Context) error {
 		limitBody(c, r.limit)
+		if !r.stream {
+			defer withTime(c, pageTime)()
+		}
 		if err := s.identify(c); err != nil {
 			return err
 		}
@@ -52,6 +56,23 @@ func (s *Server) guarded(r route) echo.HandlerFunc {
 			}
 		}
 		return r.handle(c)
+	}
+}
+
+// pageTime bounds the making of a page, the upload of its form included.
+const pageTime = 2 * time.Minute
+
+// withTime bounds a request until the function it returns is called, which
+// gives the request back as it was: an error page must still be made. What an
+// upload left on disk goes too: net/http knows only the request it made.
+func withTime(c echo.Context, d time.Duration) func() {
+	whole := c.Request()
+	ctx, cancel := context.WithTimeout(whole.Context(), d)
+	c.SetRequest(whole.WithContext(ctx))
+	return func() {
+		cancel()
+		dropUpload(c.Request())
+		c.SetRequest(whole)
 	}
 }
 

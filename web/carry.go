@@ -35,7 +35,6 @@ func (s *Server) carryBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	defer dropUpload(r)
 	typed, err := typedBatch(c)
 	if err != nil {
 		return err

@@ -68,6 +68,11 @@ func asProblem(err error) *problem {
 		}
 	case errors.Is(err, store.ErrNotFound):
 		return asProblem(notFound())
+	case errors.Is(err, context.DeadlineExceeded):
+		return &problem{
+			status: http.StatusServiceUnavailable, title: "That took too long",
+			text: "The server is busy. Try again in a moment.", retryAfter: busyFor, cause: err,
+		}
 	case errors.As(err, &framework):
 		return fromEcho(framework)
 	}
@@ -119,6 +124,9 @@ func (s *Server) answerError(err error, c echo.Context) {
 		s.log.WarnContext(ctx, "error page not written", slog.String("route", c.Path()), slog.Any("error", err))
 	}
 }
+
+// busyFor is how long somebody should wait before asking a busy server again.
+const busyFor = 10 * time.Second
 
 // statusClientGone is what the access log shows for an answer nobody took.
 const statusClientGone = 499

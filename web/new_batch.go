@@ -43,7 +43,6 @@ func (s *Server) submitBatch(c echo.Context) error {
 	if err := parseForm(c.Request()); err != nil {
 		return err
 	}
-	defer dropUpload(c.Request())
 	props, err := typedBatch(c)
 	if err != nil {
 		return err

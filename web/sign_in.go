@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -120,12 +121,22 @@ const (
 
 // tryKeys counts a try against the name, the source, and both together.
 func tryKeys(name, source string) []store.TryKey {
-	name = strings.ToLower(name)
+	name, source = strings.ToLower(name), network(source)
 	return []store.TryKey{
 		{Key: "name " + name, Free: 5, Cap: nameWait},
 		{Key: "source " + source, Free: 20, Cap: sourceWait},
 		{Key: "both " + source + " " + name, Free: 3, Cap: sourceWait},
 	}
+}
+
+// network is the address itself, or the /64 of an IPv6 one: whoever has one of
+// those has them all.
+func network(source string) string {
+	addr, err := netip.ParseAddr(source)
+	if err != nil || !addr.Is6() || addr.Is4In6() {
+		return source
+	}
+	return netip.PrefixFrom(addr.WithZone(""), 64).Masked().String()
 }
 
 // signOut is POST /sign-out.

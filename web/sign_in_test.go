@@ -304,6 +304,18 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"192.0.2.7": "192.0.2.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+		"::ffff:192.0.2.7": "::ffff:192.0.2.7", "": "", "x": "x",
+	} {
+		if got := network(source); got != want {
+			t.Errorf("%q: got %q, want %q", source, got, want)
+		}
+	}
+}
+
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	h, err := newHasher()

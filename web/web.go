@@ -45,8 +45,9 @@ type Config struct {
 	Version string
 	// Dev relaxes nothing; it logs requests for static files too.
 	Dev bool
-	// beat is the streams' heartbeat; only tests shorten it.
-	beat time.Duration
+	// beat is the streams' heartbeat, bodyTime how long a delivery's body may
+	// take to arrive; only tests shorten them.
+	beat, bodyTime time.Duration
 }
 
 // The defaults of Config.
@@ -119,6 +120,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.beat <= 0 {
 		c.beat = heartbeat
+	}
+	if c.bodyTime <= 0 {
+		c.bodyTime = bodyTime
 	}
 	if c.ReconcileEvery <= 0 {
 		c.ReconcileEvery = defaultReconcileEvery

@@ -49,7 +49,7 @@ func (s *Server) receive(c echo.Context) error {
 	if status, reason := unacceptable(r, s.cfg.MaxBody); status != 0 {
 		return s.refuseUnread(c, status, reason)
 	}
-	if err := s.readUntil(c, bodyTime); err != nil {
+	if err := s.readUntil(c, s.cfg.bodyTime); err != nil {
 		return err
 	}
 	hold := s.flights.hold()

@@ -241,6 +241,22 @@ func TestWebhookShorterThanAnnounced(t *testing.T) {
 	}
 }
 
+func TestWebhookSlowBody(t *testing.T) {
+	t.Parallel()
+	b := setupWith(t, Config{bodyTime: 50 * time.Millisecond})
+	for _, beginning := range []string{
+		head("POST", "Content-Type: application/json", "Content-Length: 100") + "{",
+		head("POST", "Content-Type: application/json", "Transfer-Encoding: chunked") + chunk("{"),
+	} {
+		if got := b.raw(t, beginning); got.status != http.StatusBadRequest || !got.closes {
+			t.Errorf("got %d, closes %v, want 400 and the connection closed", got.status, got.closes)
+		}
+	}
+	if len(b.pipeline.received) != 0 || b.server.flights.free != maxBodiesInFlight {
+		t.Errorf("got %d deliveries, %d bytes free", len(b.pipeline.received), b.server.flights.free)
+	}
+}
+
 func TestWebhookGoesOnWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
