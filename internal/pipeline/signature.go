@@ -187,7 +187,9 @@ func (f form) keyBytes(secret string) ([]byte, bool) {
 		}
 		key = []byte(rest)
 	case "base64_after_whsec":
-		raw, err := base64.StdEncoding.DecodeString(rest)
+		// In either alphabet, padded or not: which is not published.
+		plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(rest, "="))
+		raw, err := base64.RawStdEncoding.DecodeString(plain)
 		if err != nil {
 			return nil, false
 		}

@@ -25,12 +25,13 @@ func CheckURL(line string) (string, error) {
 	switch {
 	case !utf8.ValidString(line):
 		return "", errors.New("is not valid UTF-8 text")
-	case len(line) > MaxURL:
-		return "", fmt.Errorf("is %d bytes long; the limit is %d", len(line), MaxURL)
 	case strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
 		return "", errors.New("holds a control character")
 	}
 	fixed := strings.NewReplacer(" ", "%20", "\t", "%20").Replace(line)
+	if len(fixed) > MaxURL {
+		return "", fmt.Errorf("is %d bytes long; the limit is %d", len(fixed), MaxURL)
+	}
 	u, err := url.Parse(fixed)
 	if err != nil {
 		return "", errors.New("cannot be read as a URL")

@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"rollcall/internal/geonode"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// FuzzCheckURL: what passes can be sent, stored, and passes again unchanged.
+func FuzzCheckURL(f *testing.F) {
+	for _, s := range []string{
+		"https://shop.sandbox.test/item/1", " http://a b.test/ x ", "javascript:alert(1)", "https://", "https://u:p@h.test/", "HTTPS://H\u00e4.test:443/\u00fc?q=\x00",
+		"http://[::1]:80/", "http://h.test/%zz", "//h.test/", "http://h.test/" + strings.Repeat("a ", 4000), "http://h.test/\tx", "\ufeffhttp://h.test",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		got, err := CheckURL(line)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(got)
+		if err != nil || u.Hostname() == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
+			t.Errorf("%q became %q, which cannot be sent: %v", line, got, err)
+		}
+		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00 \t\r\n") || len(got) > MaxURL {
+			t.Errorf("%q became %q of %d bytes, which cannot be stored", line, got, len(got))
+		}
+		if again, err := CheckURL(got); err != nil || again != got {
+			t.Errorf("%q became %q and then %q, %v", line, got, again, err)
+		}
+		if !sameURL(got, got) || normalURL(normalURL(got)) != normalURL(got) && !strings.Contains(got, "?") {
+			t.Errorf("%q is not the same as itself", got)
+		}
+	})
+}
+
+// FuzzReadEnvelope: whatever the body, the job id that is read can be one.
+func FuzzReadEnvelope(f *testing.F) {
+	for _, s := range []string{
+		`{"event":"batch_completed","data":{"job_id":"job-1"}}`, `{"job_id":7}`, `[]`, ``, `{"data":null}`, `{"data":{"job_id":{"job_id":1}}}`,
+		`{"data":{"job_id":1e999}}`, `{"data":{"job_id":"a\u0000"}}`, `{"job_id":"` + strings.Repeat("x", 300) + `"}`, "\xff{", `{"data":{"job_id":" x "},"event":5}`,
+	} {
+		f.Add([]byte(s), "data.job_id,job_id")
+	}
+	f.Fuzz(func(t *testing.T, body []byte, paths string) {
+		e, err := FieldSettings{JobID: strings.Split(paths, ",")}.withDefaults().readEnvelope(body)
+		_ = timestampOf(body)
+		if err != nil {
+			return
+		}
+		if err := geonode.ValidJobID(e.jobID); err != nil {
+			t.Errorf("%q gave the job id %q: %v", body, e.jobID, err)
+		}
+		if clean := store.CleanText(e.event + e.deliveryID); !utf8.ValidString(clean) {
+			t.Errorf("%q gave %q, which cannot be stored", body, clean)
+		}
+	})
+}
+
+// FuzzVerify: no signature that was not made with the secret is verified, and
+// none of the forms panics.
+func FuzzVerify(f *testing.F) {
+	good := sandbox.Sign(sandbox.SignatureForm{}, formSecret, "", "", []byte(formBody))
+	for _, s := range []string{good, "sha256=" + good, "v1," + good, "v1=" + strings.ToUpper(good), "", "=", "v1,", good[:63], good + "00"} {
+		f.Add(s, formSecret, []byte(formBody))
+	}
+	f.Add(good, "", []byte{})
+	f.Fuzz(func(t *testing.T, signature, secret string, body []byte) {
+		r := signedForm(signature)
+		r.body = body
+		choices := SignatureSettings{}.choices("")
+		form, ok := verify(r, secret, choices)
+		if ok && len(secret) < leastKey {
+			t.Errorf("the secret %q of %d bytes verified %q as %s", secret, len(secret), signature, form)
+		}
+		if _, other := verify(r, formSecret+secret, choices); other && ok {
+			t.Errorf("%q verified with two secrets", signature)
+		}
+		made := sandbox.Sign(sandbox.SignatureForm{}, secret, "", "", body)
+		r.signature = made
+		if _, ok := verify(r, secret, choices); !ok && len(secret) >= leastKey {
+			t.Errorf("the signature of %q was not verified", secret)
+		}
+	})
+}
+
+// FuzzReadLines: every line that is not blank is counted once, as a URL, as a
+// bad line or as a duplicate.
+func FuzzReadLines(f *testing.F) {
+	for _, s := range []string{"", "https://a.test\nhttps://a.test\r\nbad\r\r\n \n", "\ufeffhttps://a.test", "https://a.test/\x00\n\xff", "a\rb\nc"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := readLines(text)
+		if got == nil {
+			return
+		}
+		if int64(len(got.urls)+len(got.bad))+got.duplicates != got.total || len(got.rejected) != len(got.bad)+int(got.duplicates) {
+			t.Errorf("%q: %d URLs, %d bad, %d duplicates of %d", text, len(got.urls), len(got.bad), got.duplicates, got.total)
+		}
+		seen := map[string]bool{}
+		for _, u := range got.urls {
+			if seen[u] {
+				t.Errorf("%q: %q twice", text, u)
+			}
+			seen[u] = true
+		}
+		for _, r := range got.rejected {
+			if store.CleanText(r.Text) != r.Text {
+				t.Errorf("%q: the line %q cannot be stored", text, r.Text)
+			}
+		}
+	})
+}
