@@ -109,7 +109,14 @@ func (s *Server) identify(c echo.Context) error {
 // unknown answers somebody who would have to sign in first. A batch that was
 // typed goes along, so that an expired session loses no work.
 func (s *Server) unknown(c echo.Context, r route) error {
-	if wanted(c.Request()) != wantsHTML {
+	fromPage := c.Request().Header.Get("HX-Request") != ""
+	if fromPage {
+		// Part of a page can't be the sign-in: the whole page goes there.
+		c.Response().Header().Set("HX-Refresh", "true")
+	}
+	// A stream must not be redirected either: what follows would be read as
+	// its news.
+	if fromPage || r.stream || wanted(c.Request()) != wantsHTML {
 		return &problem{status: http.StatusUnauthorized, title: "Not signed in", text: "Sign in first."}
 	}
 	if r.method == http.MethodPost && r.path == batchesPath {

@@ -58,6 +58,12 @@ func checkStranger(t *testing.T, v *visitor, r route, path string) {
 		}
 		return
 	}
+	if r.stream {
+		if got.status != http.StatusUnauthorized {
+			t.Errorf("%s signed out: got %d, want 401", path, got.status)
+		}
+		return
+	}
 	want := "/sign-in?next=" + url.QueryEscape(path)
 	if path == "/" {
 		want = "/sign-in"

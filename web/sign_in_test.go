@@ -157,6 +157,18 @@ func TestSessionIsRotatedAndEnds(t *testing.T) {
 	}
 }
 
+func TestPartOfAPageIsNoSignIn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.addUser(t, "alice", store.RoleAnalyst)
+	v := b.visit(t)
+	r := v.request(http.MethodGet, "/batches/1/items", nil)
+	r.Header.Set("HX-Request", "true")
+	if got := v.do(r); got.status != http.StatusUnauthorized || got.header.Get("HX-Refresh") != "true" {
+		t.Errorf("got %d, HX-Refresh %q, want 401 and the whole page asked for again", got.status, got.header.Get("HX-Refresh"))
+	}
+}
+
 func TestDisabledUserIsOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
