@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/uptrace/bun"
 )
@@ -74,6 +75,14 @@ type JobStory struct {
 	Children   []int64
 	Events     []JobEvent
 	Deliveries []Delivery
+	Stored     []StoredShare
+}
+
+// StoredShare is what a job stored by one net, and when the last of it came.
+type StoredShare struct {
+	Net   Net
+	Items int64
+	At    time.Time
 }
 
 // What the page of a job shows of it at most.
@@ -101,6 +110,11 @@ func (q Queries) PageJob(ctx context.Context, id int64) (*JobStory, error) {
 	}
 	err = q.db.NewRaw("SELECT id FROM jobs WHERE parent_job_id = ? ORDER BY id LIMIT ?", id, maxJobChildren).
 		Scan(ctx, &story.Children)
+	if err != nil {
+		return nil, translate(err)
+	}
+	err = q.db.NewRaw(`SELECT net, count(*) AS items, max(stored_at) AS at FROM results WHERE job_id = ? GROUP BY net`, id).
+		Scan(ctx, &story.Stored)
 	if err != nil {
 		return nil, translate(err)
 	}

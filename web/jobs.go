@@ -2,11 +2,9 @@ package web
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -140,63 +138,6 @@ func firstNumber(said map[string]json.RawMessage, names []string) views.Count {
 		}
 	}
 	return views.Count{}
-}
-
-// timeline merges what we did with what was delivered, oldest first.
-func timeline(story *store.JobStory) []views.TimelineEvent {
-	events := make([]views.TimelineEvent, 0, len(story.Events)+len(story.Deliveries))
-	for i := range story.Events {
-		e := &story.Events[i]
-		events = append(events, views.TimelineEvent{
-			At: e.At, Kind: e.Kind, Net: string(e.Net), Title: eventTitle(e.Kind), Detail: e.Detail,
-		})
-	}
-	for i := range story.Deliveries {
-		d := &story.Deliveries[i]
-		events = append(events, views.TimelineEvent{
-			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: "Delivery " + string(d.Verdict),
-			Detail: fmt.Sprintf("%s, answered %d", d.EventType, d.Status), Path: "/deliveries/" + idText(d.ID),
-		})
-	}
-	slices.SortStableFunc(events, func(a, b views.TimelineEvent) int {
-		return cmp.Compare(a.At.UnixNano(), b.At.UnixNano())
-	})
-	return events
-}
-
-// eventTitle is a kind of event in a few words.
-func eventTitle(kind string) string {
-	switch kind {
-	case "intended":
-		return "Written down"
-	case "called":
-		return "Vendor called"
-	case "accepted":
-		return "Accepted by the vendor"
-	case "uncertain":
-		return "The vendor's answer was lost"
-	case "adopted":
-		return "Found at the vendor"
-	case "refused":
-		return "Refused by the vendor"
-	case "split":
-		return "Split into smaller jobs"
-	case "withdrawn":
-		return "Withdrawn"
-	case "wake":
-		return "Woken"
-	case "asked":
-		return "Vendor asked"
-	case "stored":
-		return "Results stored"
-	case "resubmitted":
-		return "Failures submitted again"
-	case "settled":
-		return "Settled"
-	case "given_up":
-		return "Given up"
-	}
-	return kind
 }
 
 // settleJob is POST /jobs/{id}/settle.

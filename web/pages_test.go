@@ -170,7 +170,7 @@ func TestItemAndJob(t *testing.T) {
 		kind, _ := li.Attr("data-kind")
 		kinds = append(kinds, kind)
 	})
-	if want := "intended called delivery settled"; strings.Join(kinds, " ") != want {
+	if want := "intended called delivery stored settled"; strings.Join(kinds, " ") != want {
 		t.Errorf("timeline: got %q, want %q", kinds, want)
 	}
 	if href, _ := got.doc.Find("[data-kind=delivery] a").Attr("href"); href != fmt.Sprintf("/deliveries/%d", delivery) {

@@ -41,9 +41,9 @@ func (b *bench) seed(t *testing.T, name string, items int) seed {
 	b.exec(t, `INSERT INTO rejected_lines (batch_id, line, kind, text, reason)
 		VALUES ($1, 2, 'invalid', 'javascript:alert(1)', 'begins with javascript:'), ($1, 3, 'duplicate', 'https://a.example/1', 'is line 1 again')`, s.batch)
 	s.job = b.id(t, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, called_at, vendor_job_id,
-			accepted_at, vendor_status, vendor_reports, wake_net, settle_net, ended_at, charged, webhook_at)
-		VALUES ($1, 'batch', 'settled', 'submit', '\x00', $2, now(), now(), $3, now(), 'completed',
-			'{"total_urls": 12, "completed_urls": 9, "failed_urls": null}', 'webhook', 'webhook', now(), 7, now()) RETURNING id`, s.batch, items, s.vendorID)
+			accepted_at, vendor_status, vendor_reports, wake_net, settle_net, ended_at, charged, webhook_at, call_no)
+		VALUES ($1, 'batch', 'settled', 'submit', '\x00', $2, now(), now() - interval '1 s', $3, now(), 'completed',
+			'{"total_urls": 12, "completed_urls": 9, "failed_urls": null}', 'webhook', 'webhook', now(), 7, now(), 1) RETURNING id`, s.batch, items, s.vendorID)
 	for i := 1; i <= items; i++ {
 		state, net, code, ended := "stored", any("webhook"), "", "now()"
 		switch i % 4 {
@@ -63,7 +63,7 @@ func (b *bench) seed(t *testing.T, name string, items int) seed {
 		}
 	}
 	b.exec(t, `INSERT INTO job_events (job_id, at, kind, net, detail) VALUES ($1, now() - interval '2 s', 'intended', '', ''),
-		($1, now() - interval '1 s', 'called', '', 'call 1'), ($1, now(), 'settled', 'webhook', '')`, s.job)
+		($1, now() + interval '1 s', 'settled', 'webhook', '')`, s.job)
 	return s
 }
 

@@ -139,6 +139,7 @@ func TestWholePasteOf100000Lines(t *testing.T) {
 	}
 	b := setupWhole(t)
 	v := b.as(t, store.RoleAnalyst)
+	v.client.Timeout = 2 * time.Minute
 	b.exec(t, `UPDATE gates SET paused_at = now(), paused_status = 402 WHERE name = 'submit'`)
 	var lines strings.Builder
 	for i := range 100_000 {

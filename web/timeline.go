@@ -1,0 +1,92 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// timeline merges what was written down of a job with its call, what was
+// delivered, and what it stored; oldest first.
+func timeline(story *store.JobStory) []views.TimelineEvent {
+	events := make([]views.TimelineEvent, 0, len(story.Events)+len(story.Deliveries)+4)
+	for i := range story.Events {
+		e := &story.Events[i]
+		kind, title := eventWords(e.Kind)
+		events = append(events, views.TimelineEvent{At: e.At, Kind: kind, Net: string(e.Net), Title: title, Detail: e.Detail})
+	}
+	if called := story.CalledAt; called != nil {
+		events = append(events, views.TimelineEvent{
+			At: *called, Kind: "called", Title: "Vendor called", Detail: fmt.Sprintf("call %d", story.CallNo),
+		})
+	}
+	for i := range story.Deliveries {
+		d := &story.Deliveries[i]
+		events = append(events, views.TimelineEvent{
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: "Delivery " + string(d.Verdict),
+			Detail: fmt.Sprintf("%s, answered %d", d.EventType, d.Status), Path: "/deliveries/" + idText(d.ID),
+		})
+	}
+	for _, share := range story.Stored {
+		detail := fmt.Sprintf("%d results", share.Items)
+		if share.Items == 1 {
+			detail = "1 result"
+		}
+		events = append(events, views.TimelineEvent{
+			At: share.At, Kind: "stored", Net: string(share.Net), Title: "Stored", Detail: detail,
+		})
+	}
+	slices.SortStableFunc(events, byTime)
+	return events
+}
+
+// byTime orders what happened at one moment by the way a job goes: all that one
+// transaction writes has one time.
+func byTime(a, b views.TimelineEvent) int {
+	if c := a.At.Compare(b.At); c != 0 {
+		return c
+	}
+	way := []string{"intended", "called", "uncertain", "accepted", "delivery", "wake", "asked", "stored"}
+	place := func(kind string) int {
+		if i := slices.Index(way, kind); i >= 0 {
+			return i
+		}
+		return len(way)
+	}
+	return place(a.Kind) - place(b.Kind)
+}
+
+// eventWords is a kind of event as the pages know it, and in a few words.
+func eventWords(kind string) (string, string) {
+	switch kind {
+	case "intended":
+		return "intended", "Written down"
+	case "accepted":
+		return "accepted", "Accepted by the vendor"
+	case "adopted":
+		return "accepted", "Found at the vendor after its answer was lost"
+	case "uncertain":
+		return "uncertain", "The vendor's answer was lost"
+	case "not_found_at_vendor":
+		return "asked", "Not found at the vendor"
+	case "declined":
+		return "uncertain", "Declined for now"
+	case "refused":
+		return "refused", "Refused by the vendor"
+	case "split":
+		return "resubmitted", "Split into smaller jobs"
+	case "retry", "resubmit":
+		return "resubmitted", "Failures submitted again"
+	case "withdrawn":
+		return "refused", "Withdrawn before a call"
+	case "woken":
+		return "wake", "Woken"
+	case "settled":
+		return "settled", "Settled"
+	case "given_up":
+		return "given_up", "Given up"
+	}
+	return kind, kind
+}
