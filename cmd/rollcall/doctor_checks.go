@@ -160,11 +160,9 @@ func (d *doctor) examineWebhooks(ctx context.Context) {
 	live := map[string]bool{}
 	var errs []error
 	for _, w := range hooks {
-		switch {
-		case w.State == store.WebhookRemoved:
-		case w.State == store.WebhookLive:
+		if w.State == store.WebhookLive {
 			live[w.EventType] = true
-		default:
+		} else if w.State != store.WebhookRemoved {
 			errs = append(errs, fmt.Errorf("webhook %d (%s) is %s", w.ID, w.EventType, w.State))
 		}
 	}

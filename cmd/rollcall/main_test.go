@@ -4,13 +4,28 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
+	"rollcall/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram makes the test binary be rollcall itself, so that tests can start and kill real processes.
+const asProgram = "ROLLCALL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	// Most tests here wait for processes; more of them than there are cores may wait at a time. -parallel still wins.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	storetest.Main(m)
+}
 
 // emptyEnv is an environment with a home folder and nothing else.
 func emptyEnv(name string) (string, bool) {

@@ -48,17 +48,24 @@ func serve(ctx context.Context, s *stack) error {
 	}
 	front := openDoor(listener, s.log, s.now)
 	s.onClose("server", front.close)
-	err = s.openAll(ctx, front)
-	if ctx.Err() != nil {
-		return nil // Told to end before it had begun.
-	}
-	if err != nil {
-		return err
+	if err := s.openAll(ctx, front); err != nil {
+		return unlessEnding(ctx, err)
 	}
 	if err := s.announce(ctx, front); err != nil {
-		return err
+		return unlessEnding(ctx, err)
 	}
 	return s.untilEnd(ctx, front)
+}
+
+// unlessEnding is err, or nil when the process was told to end before it had begun: then the start was cut short on
+// purpose.
+func unlessEnding(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+		return err
+	}
 }
 
 // openAll builds what this process's role needs and lets requests in.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+	"rollcall/store/storetest"
+)
+
+// desk is a database and a vendor for processes under test, and a stack of this process's own that submits and looks.
+type desk struct {
+	*demo
+	t    *testing.T
+	vars map[string]string // The settings of the processes.
+}
+
+const testVendorKey = "test-vendor-key"
+
+// newDesk sets up a database and a vendor that needs some time for each page. The server's address is fixed, so that
+// webhooks find it again after a restart.
+func newDesk(t *testing.T, faults sandbox.Faults) *desk {
+	t.Helper()
+	box, err := sandbox.New(sandbox.Config{
+		Seed: 7, Faults: faults, RunTime: 100 * time.Millisecond,
+		RetryGaps: []time.Duration{200 * time.Millisecond, time.Second},
+		APIKeys:   map[string]string{testVendorKey: sandbox.DefaultAccount},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vendor := httptest.NewServer(box.Handler())
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+		vendor.Close()
+	})
+	listen := freeAddress(t)
+	d := &desk{t: t, vars: map[string]string{
+		"DATABASE_URL": storetest.DSN(t), "ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_DATABASE_CONNECTIONS": "8",
+		"GEONODE_SCRAPER_API_KEY": testVendorKey, "SCRAPER_API_BASE_URL": vendor.URL,
+		"ROLLCALL_LISTEN": listen, "ROLLCALL_PUBLIC_URL": "http://" + listen, "ROLLCALL_SHUTDOWN_GRACE": "20s",
+		"ROLLCALL_SECRET_KEY": strings.Repeat("ab", 32), "ROLLCALL_POLL_FIRST": "200ms", "ROLLCALL_POLL_CAP": "1s",
+		"ROLLCALL_WEBHOOK_FALLBACK": "2s", "ROLLCALL_RECONCILE_EVERY": "5s", "ROLLCALL_RECONCILE_OLDER_THAN": "3s",
+		"ROLLCALL_VENDOR_RPS": "30",
+	}}
+	d.demo = &demo{stack: newStack(readConfig(t, d.vars), slog.New(slog.DiscardHandler), time.Now), sandbox: box}
+	d.open()
+	return d
+}
+
+// open builds the test's own stack, which runs no workers.
+func (d *desk) open() {
+	d.t.Helper()
+	d.t.Cleanup(func() {
+		if err := d.close(d.t.Context()); err != nil {
+			d.t.Error(err)
+		}
+	})
+	ctx := d.t.Context()
+	if err := d.ownDatabase(ctx); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.openStore(ctx); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.openVendor(); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.openPipeline(ctx, func(c *pipeline.Config) { c.OnlySubmit = true }); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// submit submits made pages and returns the batch's id.
+func (d *desk) submit(kind store.Kind, urls int) int64 {
+	d.t.Helper()
+	got, err := d.pipeline.Submit(d.t.Context(), pipeline.Submission{
+		Name: "test", Kind: kind, Text: strings.Join(sandbox.MadeURLs(urls, 7), "\n"),
+		Options: pipeline.Options{Formats: []string{"markdown", "html"}},
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return got.BatchID
+}
+
+// until waits for the batch's counters.
+func (d *desk) until(id int64, within time.Duration, done func(*store.Batch) bool) *store.Batch {
+	d.t.Helper()
+	limit := time.After(within)
+	for {
+		b, err := d.store.Batch(d.t.Context(), id)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if done(b) {
+			return b
+		}
+		select {
+		case <-limit:
+			d.t.Fatalf("batch %d did not get there within %s: %d stored, %d failed, %d outstanding", id, within, b.Stored(), b.Failed, b.Outstanding)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// home waits until every URL of the batch is answered for and holds the answers against the vendor's books.
+func (d *desk) home(id int64, within time.Duration) *store.Batch {
+	d.t.Helper()
+	b := d.until(id, within, func(b *store.Batch) bool { return b.Outstanding == 0 })
+	problems, err := d.verify(d.t.Context(), b, d.sandbox.Books())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, problem := range problems {
+		d.t.Error(problem)
+	}
+	return b
+}
+
+// underWay says that a batch has begun to come home and is far from done.
+func underWay(b *store.Batch) bool { return b.Stored() > 5 && b.Outstanding > b.Accepted/3 }

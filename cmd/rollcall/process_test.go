@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a rollcall of its own, this test binary started again.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	log  *logBuffer
+	done chan struct{}
+	code int
+}
+
+// start runs a command line as a process with nothing but these variables in its environment. It is killed when the
+// test ends before it.
+func start(t *testing.T, vars map[string]string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, log: newLogBuffer(), done: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = []string{asProgram + "=1", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	for name, value := range vars {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		err := p.cmd.Wait()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			p.code = exit.ExitCode()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // It may have ended.
+		<-p.done
+		if t.Failed() {
+			t.Logf("%v said:\n%s", args, p.log)
+		}
+	})
+	return p
+}
+
+// signal sends a signal to the process.
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// exit waits for the end of the process and returns its exit code, -1 when a signal ended it.
+func (p *process) exit(within time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		return p.code
+	case <-time.After(within):
+		p.t.Fatalf("the process did not end within %s; it said:\n%s", within, p.log)
+		return 0
+	}
+}
+
+// address waits until the server is ready and returns its address.
+func (p *process) address() string {
+	p.t.Helper()
+	return p.log.match(p.t, regexp.MustCompile(`msg=ready role=\w+ open=(\S+)`))
+}
+
+// logBuffer collects what a process or command prints, and lets tests wait for it.
+type logBuffer struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newLogBuffer() *logBuffer { return &logBuffer{changed: make(chan struct{})} }
+
+// Write implements io.Writer.
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.changed)
+	b.changed = make(chan struct{})
+	return b.text.Write(p)
+}
+
+// String is all that was printed.
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *logBuffer) see() (string, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String(), b.changed
+}
+
+// match waits until what is printed matches and returns the first group.
+func (b *logBuffer) match(t *testing.T, pattern *regexp.Regexp) string {
+	t.Helper()
+	limit := time.After(60 * time.Second)
+	for {
+		text, changed := b.see()
+		if found := pattern.FindStringSubmatch(text); found != nil {
+			return strings.Trim(found[1], `"`)
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			t.Fatalf("%s never came in\n%s", pattern, text)
+		}
+	}
+}
+
+// freeAddress is a loopback address that nobody uses at the moment.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }() // Its address is all that is wanted.
+	return listener.Addr().String()
+}
+
+// statusOf is the status of a GET, or 0 when nobody answers.
+func statusOf(ctx context.Context, url string) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	_ = res.Body.Close() // Only the status is wanted.
+	return res.StatusCode
+}
+
+// terminated is SIGTERM, what a service manager sends.
+const terminated = syscall.SIGTERM

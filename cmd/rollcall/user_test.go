@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rollcall/store/storetest"
+)
+
+// withInput is rollcall with a standard input.
+func withInput(t *testing.T, vars map[string]string, input string, args ...string) output {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(input), &out, &errOut, envOf(vars))
+	return output{code, out.String(), errOut.String()}
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"DATABASE_URL": storetest.EmptyDSN(t), "ROLLCALL_DATA_DIR": t.TempDir()}
+	tests := []struct {
+		name, input string
+		args        []string
+		code        int
+		want        string
+	}{
+		{"made password", "", []string{"add", "ada", "--role", "admin"}, 0, "added admin ada; password (not shown again): "},
+		{"typed password", "correct horse\n", []string{"add", "Bob", "--password-stdin"}, 0, "added analyst Bob\n"},
+		{"name in use", "", []string{"add", "bob"}, 1, "already"},
+		{"no name", "", []string{"add", " "}, 1, "name"},
+		{"short password", "short", []string{"add", "eve", "--password-stdin"}, 1, "at least"},
+		{"unknown role", "", []string{"add", "eve", "--role", "king"}, 2, "role"},
+		{"new password", "", []string{"passwd", "BOB"}, 0, "new password for BOB"},
+		{"new password of nobody", "", []string{"passwd", "eve"}, 1, `no user "eve"`},
+		{"list", "", []string{"list"}, 0, "never"},
+	}
+	for _, tt := range tests {
+		got := withInput(t, vars, tt.input, append([]string{"user"}, tt.args...)...)
+		if got.code != tt.code || !strings.Contains(got.out+got.errOut, tt.want) {
+			t.Errorf("%s: got %+v, want %d and %q", tt.name, got, tt.code, tt.want)
+		}
+	}
+	var list []listedUser
+	if err := json.Unmarshal([]byte(mustRun(t, vars, "user", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, u := range list {
+		names = append(names, u.Name+" "+string(u.Role))
+	}
+	if diff := cmp.Diff([]string{"ada admin", "Bob analyst"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"DATABASE_URL": storetest.EmptyDSN(t), "ROLLCALL_DATA_DIR": t.TempDir()}
+	if got := rollcall(t, envOf(vars), "migrate", "status"); got.code != 1 || !strings.Contains(got.out, "missing") {
+		t.Errorf("empty: got %+v", got)
+	}
+	mustRun(t, vars, "migrate", "up")
+	var status migrateStatus
+	if err := json.Unmarshal([]byte(mustRun(t, vars, "migrate", "status", "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	if !status.Compatible || len(status.Migrations) == 0 || !status.Migrations[0].Applied {
+		t.Errorf("got %+v", status)
+	}
+	if got := rollcall(t, envOf(vars), "migrate", "down"); got.code != 1 || !strings.Contains(got.errOut, "--yes") {
+		t.Errorf("down without yes: got %+v", got)
+	}
+	mustRun(t, vars, "migrate", "down", "--yes")
+	if got := rollcall(t, envOf(vars), "migrate", "status"); got.code != 1 || strings.Contains(got.out, "applied") {
+		t.Errorf("after down: got %+v", got)
+	}
+}
+
+func TestSchemaIsFresh(t *testing.T) {
+	t.Parallel()
+	got, err := os.ReadFile("../../migrations/schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mustRun(t, nil, "migrate", "schema"), string(got)); diff != "" {
+		t.Errorf("migrations/schema.sql is stale; make schema writes it:\n%s", diff)
+	}
+}
+
+func TestTidyDump(t *testing.T) {
+	t.Parallel()
+	dump := "--\n-- PostgreSQL database dump\n--\n\n\\restrict x\n\nSET x = 1;\nSELECT pg_catalog.set_config('search_path', '', false);\n\n\nCREATE TABLE a (\n    b text\n);\n\n\n-- Name: x\n\n\\unrestrict x\n\n"
+	got := tidyDump(dump)
+	if want := "CREATE TABLE a (\n    b text\n);\n"; !strings.HasSuffix(got, "\n\n"+want) || strings.Contains(got, "restrict") {
+		t.Errorf("got %q, want it to end with %q", got, want)
+	}
+}
