@@ -1,5 +1,12 @@
 package pipeline
 
+import (
+	"context"
+	"net/http"
+
+	"rollcall/store"
+)
+
 // SealSecret seals a webhook's secret as the pipeline does.
 func (p *Pipeline) SealSecret(webhookID int64, version int, secret string) []byte {
 	return p.sealer.seal(secretPlace(webhookID, version), []byte(secret))
@@ -10,3 +17,28 @@ const GroupQueue = groupQueue
 
 // Queued is how many deliveries wait for a commit.
 func (p *Pipeline) Queued() int { return len(p.groups.queue) }
+
+// ReceiveAlone is Receive with a transaction of its own for the delivery, of
+// the same statements: what the group commit is measured against.
+func (p *Pipeline) ReceiveAlone(ctx context.Context, in Incoming) Answer {
+	e, err := p.secrets.get(ctx, in.Endpoint)
+	if err != nil {
+		return Answer{Status: http.StatusNotFound}
+	}
+	version, f, ok := e.verify(p.signed(in), p.cfg.Signature, p.now())
+	if !ok {
+		return Answer{Status: http.StatusUnauthorized}
+	}
+	env, err := p.cfg.Fields.readEnvelope(in.Body)
+	if err != nil {
+		return Answer{Status: http.StatusBadRequest}
+	}
+	a := &store.Arrival{Delivery: *p.delivery(in, &e.webhook.ID)}
+	a.SecretVersion, a.SignatureForm, a.Status = &version, f.String(), http.StatusOK
+	a.VendorJobID, a.EventType, a.VendorDeliveryID = env.jobID, env.event, env.deliveryID
+	if err := p.groups.write([]waiting{{arrival: a}}); err != nil {
+		return Answer{Status: http.StatusServiceUnavailable, Message: err.Error()}
+	}
+	p.noteUse(ctx, e, f)
+	return Answer{Status: a.Status, Verdict: a.Verdict}
+}

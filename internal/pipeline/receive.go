@@ -159,18 +159,21 @@ func (p *Pipeline) stale(in Incoming) bool {
 	return err != nil || in.ReceivedAt.Sub(at) > p.cfg.Signature.MaxAge
 }
 
-// noteUse pins the form and the time of the last delivery. Both are notes: the
-// delivery is committed whether or not they can be written.
+// noteUse pins the form and the time of the last delivery, once a second at
+// most. Both are notes: the delivery is committed whether or not they can be
+// written.
 func (p *Pipeline) noteUse(ctx context.Context, e *endpoint, f form) {
+	now := p.now()
+	if !p.secrets.dueNote(e.webhook.ID, now) {
+		return
+	}
 	if e.webhook.SignatureForm == "" {
 		if err := p.store.PinForm(ctx, e.webhook.ID, f.String()); err != nil {
 			p.log.WarnContext(ctx, "signature form not pinned", slog.Int64("webhook_id", e.webhook.ID), slog.Any("error", err))
 		}
 	}
-	if last := e.webhook.LastDeliveryAt; last == nil || p.now().Sub(*last) > time.Second {
-		if err := p.store.TouchWebhook(ctx, e.webhook.ID, p.now()); err != nil {
-			p.log.WarnContext(ctx, "last delivery not noted", slog.Int64("webhook_id", e.webhook.ID), slog.Any("error", err))
-		}
+	if err := p.store.TouchWebhook(ctx, e.webhook.ID, now); err != nil {
+		p.log.WarnContext(ctx, "last delivery not noted", slog.Int64("webhook_id", e.webhook.ID), slog.Any("error", err))
 	}
 }
 

@@ -34,13 +34,29 @@ const (
 // secretCache keeps endpoints for a moment. A cached secret may accept; only a
 // fresh read may refuse.
 type secretCache struct {
-	p  *Pipeline
-	mu sync.Mutex
-	by map[string]*endpoint
+	p     *Pipeline
+	mu    sync.Mutex
+	by    map[string]*endpoint
+	noted map[int64]time.Time // When each webhook's use was last written down.
 }
 
 func newSecretCache(p *Pipeline) *secretCache {
-	return &secretCache{p: p, by: map[string]*endpoint{}}
+	return &secretCache{p: p, by: map[string]*endpoint{}, noted: map[int64]time.Time{}}
+}
+
+// dueNote reports, once a second for each webhook, that its use is to be
+// written down: a busy one would otherwise pay a statement for each delivery.
+func (c *secretCache) dueNote(webhook int64, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last, ok := c.noted[webhook]; ok && now.Sub(last) < time.Second {
+		return false
+	}
+	if len(c.noted) >= maxEndpoints {
+		clear(c.noted)
+	}
+	c.noted[webhook] = now
+	return true
 }
 
 // get returns the endpoint, cached or fresh; store.ErrNotFound when there is

@@ -112,7 +112,7 @@ func TestKeyFormsThatCannotBeHadAreSkipped(t *testing.T) {
 		{"whsec_not*base64*at*all*but*long", "base64_after_whsec", false},
 		{"whsec_AAECAwQFBgcICQoLDA0O", "base64_after_whsec", false}, // 15 bytes.
 		{"whsec_AAECAwQFBgcICQoLDA0ODw==", "base64_after_whsec", true},
-		{"whsec_AAECAwQFBgcICQoLDA0ODw", "base64_after_whsec", true},         // Without padding.
+		{"whsec_AAECAwQFBgcICQoLDA0ODw", "base64_after_whsec", true},           // Without padding.
 		{"whsec_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_", "base64_after_whsec", true}, // In the URL's alphabet.
 	} {
 		if _, ok := (form{signed: "body", key: c.key}).keyBytes(c.secret); ok != c.ok {
