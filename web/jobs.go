@@ -107,9 +107,6 @@ func jobProps(story *store.JobStory) views.JobProps {
 // never in it.
 func vendorReport(j *store.Job) views.VendorReport {
 	report := views.VendorReport{Status: j.VendorStatus}
-	if j.Charged > 0 || j.State == store.JobSettled {
-		report.Charged = views.Known(j.Charged)
-	}
 	var said map[string]json.RawMessage
 	if err := json.Unmarshal(j.VendorReports, &said); err != nil {
 		return report // It never said anything, or nothing we can count.
@@ -123,6 +120,7 @@ func vendorReport(j *store.Job) views.VendorReport {
 		{&report.Failed, []string{"failed_urls", "failed_pages", "failed"}},
 		{&report.Cancelled, []string{"cancelled_urls", "cancelled_pages", "cancelled"}},
 		{&report.Pending, []string{"pending_urls", "pending"}},
+		{&report.Charged, []string{"tokens_charged", "charged"}},
 	} {
 		*each.to = firstNumber(said, each.names)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -192,25 +193,24 @@ func resultMetadata(facts *store.ResultFacts) []views.Pair {
 	return pairs
 }
 
-// vendorMetadata shows what the vendor sent beside the content, as it came.
+// vendorMetadata shows what else the vendor sent beside the content, under its
+// own names.
 func vendorMetadata(raw []byte) []views.Pair {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(raw, &said) != nil {
 		return nil
 	}
-	names := make([]string, 0, len(said))
-	for name := range said {
-		names = append(names, name)
+	for _, known := range []string{"http_status", "duration_ms", "retry_count", "tokens_charged"} {
+		delete(said, known) // Shown already, in words.
 	}
-	slices.Sort(names)
-	pairs := make([]views.Pair, 0, len(names))
-	for _, name := range names {
+	pairs := make([]views.Pair, 0, len(said))
+	for _, name := range slices.Sorted(maps.Keys(said)) {
 		value := string(said[name])
 		var plain string
 		if json.Unmarshal(said[name], &plain) == nil {
 			value = plain
 		}
-		pairs = append(pairs, views.Pair{Name: "vendor: " + clean(name, 200), Value: clean(value, 10_000)})
+		pairs = append(pairs, views.Pair{Name: clean(name, 200), Value: clean(value, 10_000)})
 	}
 	return pairs
 }
