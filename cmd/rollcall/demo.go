@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -40,12 +41,23 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	a.log = quietly(a)
 	d, err := c.open(ctx, a)
 	if err != nil {
 		return err
 	}
 	err = c.show(ctx, a, d, text)
 	return errors.Join(err, d.close(ctx))
+}
+
+// quietly is the log of a demo. Its terminal is for the progress, and its faults are on purpose: unless more is asked
+// for than by default, only errors are logged.
+func quietly(a *app) *slog.Logger {
+	config := *a.config
+	if config.LogLevel == "info" {
+		config.LogLevel = "error"
+	}
+	return newLogger(a.err, &config)
 }
 
 // show submits the batch, follows it to its end, and says what came of it.
@@ -72,6 +84,10 @@ func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error 
 	}
 	batch, err := d.follow(limited, got.BatchID, a.err)
 	if err != nil && ctx.Err() == nil && limited.Err() == nil {
+		return err
+	}
+	if ctx.Err() != nil && !c.Once {
+		_, err := fmt.Fprintln(a.err, "\nStopped before the batch was done.")
 		return err
 	}
 	if batch, err = d.finalBatch(ctx, got.BatchID, batch); err != nil {

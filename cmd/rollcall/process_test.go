@@ -25,8 +25,8 @@ type process struct {
 	code int
 }
 
-// start runs a command line as a process with nothing but these variables in its environment. It is killed when the
-// test ends before it.
+// start runs a command line as a process with nothing but these variables in its environment. It is told to end, and
+// then killed, when the test ends before it.
 func start(t *testing.T, vars map[string]string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, log: newLogBuffer(), done: make(chan struct{})}
@@ -47,7 +47,12 @@ func start(t *testing.T, vars map[string]string, args ...string) *process {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // It may have ended.
+		_ = p.cmd.Process.Signal(terminated) // It may have ended.
+		select {
+		case <-p.done:
+		case <-time.After(20 * time.Second):
+			_ = p.cmd.Process.Kill() // It may have ended.
+		}
 		<-p.done
 		if t.Failed() {
 			t.Logf("%v said:\n%s", args, p.log)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -258,5 +259,39 @@ func TestSixMigrateAtOnce(t *testing.T) {
 	all.Wait()
 	if err := migrations.Check(t.Context(), vars["DATABASE_URL"]); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRolesShareTheWork runs the pages and the background work as two processes: the first takes a batch and its
+// deliveries in, the second does everything else.
+func TestRolesShareTheWork(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	as := func(role string) map[string]string {
+		vars := maps.Clone(d.vars)
+		vars["ROLLCALL_ROLE"] = role
+		return vars
+	}
+	pages := start(t, as("web"), "serve")
+	pages.address()
+	mustRun(t, d.vars, "webhook", "register")
+	id := d.submit(store.KindMixed, 20)
+	vars := as("worker")
+	vars["ROLLCALL_LISTEN"] = "127.0.0.1:0"
+	worker := start(t, vars, "serve")
+	base := worker.address()
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/sign-in": 404} {
+		if got := statusOf(t.Context(), base+path); got != want {
+			t.Errorf("worker %s: got %d, want %d", path, got, want)
+		}
+	}
+	if b := d.home(id, 60*time.Second); b.StoredWebhook == 0 {
+		t.Errorf("got %+v, want some by webhook", b)
+	}
+	for _, p := range []*process{pages, worker} {
+		p.signal(terminated)
+		if code := p.exit(30 * time.Second); code != 0 {
+			t.Errorf("exit %d, want 0", code)
+		}
 	}
 }
