@@ -72,6 +72,7 @@ func (q Queries) withAnswers(ctx context.Context, jobs []Job) ([]JobRow, error) 
 type JobStory struct {
 	JobRow
 	BatchName  string
+	Attempt    int // 1 for the job of a submission, one more for each time its items were submitted again.
 	Children   []int64
 	Events     []JobEvent
 	Deliveries []Delivery
@@ -104,27 +105,44 @@ func (q Queries) PageJob(ctx context.Context, id int64) (*JobStory, error) {
 		return nil, err
 	}
 	story := &JobStory{JobRow: rows[0]}
-	err = q.db.NewRaw("SELECT name FROM batches WHERE id = ?", job.BatchID).Scan(ctx, &story.BatchName)
-	if err != nil {
+	if err := q.jobFamily(ctx, story); err != nil {
 		return nil, translate(err)
 	}
-	err = q.db.NewRaw("SELECT id FROM jobs WHERE parent_job_id = ? ORDER BY id LIMIT ?", id, maxJobChildren).
+	return story, translate(q.jobHistory(ctx, story))
+}
+
+// jobFamily fills in where a job belongs: its batch, the jobs it came from, and
+// those that took over from it.
+func (q Queries) jobFamily(ctx context.Context, story *JobStory) error {
+	err := q.db.NewRaw("SELECT name FROM batches WHERE id = ?", story.BatchID).Scan(ctx, &story.BatchName)
+	if err != nil {
+		return err
+	}
+	err = q.db.NewRaw(`WITH RECURSIVE up AS (
+			SELECT parent_job_id, origin, 1 AS step FROM jobs WHERE id = ?
+			UNION ALL SELECT j.parent_job_id, j.origin, step + 1 FROM jobs j JOIN up ON j.id = up.parent_job_id WHERE step < ?)
+		SELECT 1 + count(*) FILTER (WHERE origin IN ('retry', 'resubmit')) FROM up`, story.ID, maxLineage).
+		Scan(ctx, &story.Attempt)
+	if err != nil {
+		return err
+	}
+	return q.db.NewRaw("SELECT id FROM jobs WHERE parent_job_id = ? ORDER BY id LIMIT ?", story.ID, maxJobChildren).
 		Scan(ctx, &story.Children)
+}
+
+// jobHistory fills in what happened to a job.
+func (q Queries) jobHistory(ctx context.Context, story *JobStory) error {
+	err := q.db.NewRaw(`SELECT net, count(*) AS items, max(stored_at) AS at FROM results WHERE job_id = ? GROUP BY net`,
+		story.ID).Scan(ctx, &story.Stored)
 	if err != nil {
-		return nil, translate(err)
+		return err
 	}
-	err = q.db.NewRaw(`SELECT net, count(*) AS items, max(stored_at) AS at FROM results WHERE job_id = ? GROUP BY net`, id).
-		Scan(ctx, &story.Stored)
-	if err != nil {
-		return nil, translate(err)
-	}
-	err = q.db.NewSelect().Model(&story.Events).Where("je.job_id = ?", id).Order("je.at", "je.id").
+	err = q.db.NewSelect().Model(&story.Events).Where("je.job_id = ?", story.ID).Order("je.at", "je.id").
 		Limit(maxJobEvents).Scan(ctx)
-	if err != nil || job.VendorID() == "" {
-		return story, translate(err)
+	if err != nil || story.VendorID() == "" {
+		return err
 	}
-	err = q.db.NewSelect().Model(&story.Deliveries).ExcludeColumn("headers", "body").
-		Where("d.vendor_job_id = ?", job.VendorID()).Where("d.vendor_job_id <> ''").
+	return q.db.NewSelect().Model(&story.Deliveries).ExcludeColumn("headers", "body").
+		Where("d.vendor_job_id = ?", story.VendorID()).Where("d.vendor_job_id <> ''").
 		Order("d.received_at").Limit(maxJobDeliveries).Scan(ctx)
-	return story, translate(err)
 }

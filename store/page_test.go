@@ -48,10 +48,24 @@ func TestPageListsWalkWhole(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	fill(t, s)
-	for name, tc := range map[string]struct {
-		want int
-		page func(context.Context, store.Key) ([]store.Key, error)
-	}{
+	for name, tc := range pageLists(s) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := walkList(t, tc.page); got != tc.want {
+				t.Errorf("got %d rows, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// pageList is a list by time and id with the number of its rows.
+type pageList struct {
+	want int
+	page func(context.Context, store.Key) ([]store.Key, error)
+}
+
+func pageLists(s *store.Store) map[string]pageList {
+	return map[string]pageList{
 		"batches": {2000, func(ctx context.Context, from store.Key) ([]store.Key, error) {
 			rows, err := s.PageBatches(ctx, "", from, 70)
 			return keys(rows, func(r store.BatchRow) store.Key { return store.Key{At: r.CreatedAt, ID: r.ID} }), err
@@ -80,29 +94,27 @@ func TestPageListsWalkWhole(t *testing.T) {
 			rows, err := s.PageRuns(ctx, from, 70)
 			return keys(rows, func(r store.ReconcileRun) store.Key { return store.Key{At: r.StartedAt, ID: r.ID} }), err
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			seen, from := map[int64]bool{}, store.Key{}
-			for {
-				page, err := tc.page(t.Context(), from)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(page) == 0 {
-					break
-				}
-				for _, key := range page {
-					if seen[key.ID] || from.ID != 0 && key.At.After(from.At) {
-						t.Fatalf("row %d is shown twice or out of order", key.ID)
-					}
-					seen[key.ID], from = true, key
-				}
+	}
+}
+
+// walkList follows a list to its end and counts its rows.
+func walkList(t *testing.T, page func(context.Context, store.Key) ([]store.Key, error)) int {
+	t.Helper()
+	seen, from := map[int64]bool{}, store.Key{}
+	for {
+		rows, err := page(t.Context(), from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) == 0 {
+			return len(seen)
+		}
+		for _, key := range rows {
+			if seen[key.ID] || from.ID != 0 && key.At.After(from.At) {
+				t.Fatalf("row %d is shown twice or out of order", key.ID)
 			}
-			if len(seen) != tc.want {
-				t.Errorf("got %d rows, want %d", len(seen), tc.want)
-			}
-		})
+			seen[key.ID], from = true, key
+		}
 	}
 }
 
@@ -152,10 +164,24 @@ func TestPageItemsAndJobs(t *testing.T) {
 	if err != nil || len(carried) != 10 || carried[0].InputIndex != 5 || carried[0].Position != 6 || carried[0].Attempts != 1 {
 		t.Errorf("items of the job after the fifth: got %d, %v", len(carried), err)
 	}
+	exec(t, s, `INSERT INTO jobs (batch_id, kind, state, origin, parent_job_id, request_hash, url_count, created_at)
+		VALUES ($1, 'batch', 'intended', 'retry', $2, '\x00', 1, now())`, batch, job)
+	again, err := s.PageJobs(t.Context(), batch, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if retried, err := s.PageJob(t.Context(), again[0].ID); err != nil || retried.Attempt != 2 {
+		t.Errorf("a retry: got %+v, %v, want the second attempt", retried, err)
+	}
 	story, err := s.PageJob(t.Context(), job)
-	if err != nil || len(story.Events) != 1 || len(story.Deliveries) != 1 || story.BatchName == "" {
+	if err != nil || story.Attempt != 1 || len(story.Children) != 1 || len(story.Events) != 1 || len(story.Deliveries) != 1 || story.BatchName == "" {
 		t.Errorf("story: got %+v, %v", story, err)
 	}
+}
+
+func TestPagesOfNothing(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
 	for name, ask := range map[string]func() error{
 		"batch":    func() error { _, err := s.PageBatch(t.Context(), 1<<62); return err },
 		"job":      func() error { _, err := s.PageJob(t.Context(), 1<<62); return err },

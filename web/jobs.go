@@ -93,7 +93,7 @@ func jobProps(story *store.JobStory) views.JobProps {
 	p := views.JobProps{
 		ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
 		Net: string(orZero(j.SettleNet)), BatchID: idText(j.BatchID), BatchName: story.BatchName,
-		Attempt: j.Depth + 1, ParentID: idOrNone(j.ParentJobID), Flags: jobFlags(j), Error: jobError(j),
+		Attempt: story.Attempt, ParentID: idOrNone(j.ParentJobID), Flags: jobFlags(j), Error: jobError(j),
 		RollCall: answers(&story.Answers), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
 		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, Timeline: timeline(story),
 	}

@@ -107,7 +107,7 @@ func TestSignInDelaysAndNeverLocksOut(t *testing.T) {
 func TestSessionIsRotatedAndEnds(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, Config{SessionIdle: time.Hour, SessionMax: 3 * time.Hour})
-	u := b.addUser(t, "alice", store.RoleAnalyst)
+	b.addUser(t, "alice", store.RoleAnalyst)
 	v := b.visit(t)
 	first := v.post("/sign-in", signInForm("alice", password)).header.Get("Set-Cookie")
 	second := v.post("/sign-in", signInForm("alice", password)).header.Get("Set-Cookie")
@@ -137,11 +137,19 @@ func TestSessionIsRotatedAndEnds(t *testing.T) {
 	if got := v.get("/sign-in?note=expired"); got.text(".note-info") == "" {
 		t.Error("no note about the ended session")
 	}
+}
 
+func TestSessionEndsAtItsAbsoluteEnd(t *testing.T) {
+	t.Parallel()
+	b := setupWith(t, Config{SessionIdle: time.Hour, SessionMax: 3 * time.Hour})
+	u := b.addUser(t, "alice", store.RoleAnalyst)
+	v := b.visit(t)
 	v.post("/sign-in", signInForm("alice", password))
 	for range 3 {
 		b.clock.advance(59 * time.Minute)
-		v.get("/")
+		if got := v.get("/"); got.status != http.StatusOK {
+			t.Fatalf("in use: got %d, want 200", got.status)
+		}
 	}
 	b.clock.advance(5 * time.Minute)
 	if got := v.get("/"); got.status != http.StatusSeeOther {
@@ -273,22 +281,32 @@ func TestSetUp(t *testing.T) {
 	if strings.Contains(kept, first) || !strings.Contains(kept, hex.EncodeToString(tokenHash(first))) {
 		t.Error("the settings hold something else than the token's hash")
 	}
-	form := func(token string) url.Values {
-		return url.Values{"token": {token}, "name": {"root"}, "password": {password}, "password_again": {password}}
-	}
-	if got := v.post("/setup", form("guess")); got.status != http.StatusForbidden || got.text("#token-error") == "" {
+	if got := v.post("/setup", setUpForm("guess")); got.status != http.StatusForbidden || got.text("#token-error") == "" {
 		t.Errorf("wrong token: got %d, message %q", got.status, got.text("#token-error"))
 	}
-	short := form(first)
+	short := setUpForm(first)
 	short.Set("password", "short")
 	if got := v.post("/setup", short); got.status != http.StatusUnprocessableEntity || got.text("#password-error") == "" {
 		t.Errorf("short password: got %d, message %q", got.status, got.text("#password-error"))
 	}
+}
 
+func setUpForm(token string) url.Values {
+	return url.Values{"token": {token}, "name": {"root"}, "password": {password}, "password_again": {password}}
+}
+
+func TestSetUpHappensOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.visit(t)
+	token, err := b.server.EnsureSetupToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var made sync.WaitGroup
 	statuses := make(chan int, 4)
 	for range cap(statuses) {
-		made.Go(func() { statuses <- b.visit(t).post("/setup", form(first)).status })
+		made.Go(func() { statuses <- b.visit(t).post("/setup", setUpForm(token)).status })
 	}
 	made.Wait()
 	close(statuses)
@@ -308,8 +326,8 @@ func TestSetUp(t *testing.T) {
 	if got := v.get("/setup"); got.status != http.StatusNotFound {
 		t.Errorf("set-up afterwards: got %d, want 404", got.status)
 	}
-	if token, err := b.server.EnsureSetupToken(t.Context()); err != nil || token != "" {
-		t.Errorf("token afterwards: got %q, %v, want none", token, err)
+	if another, err := b.server.EnsureSetupToken(t.Context()); err != nil || another != "" {
+		t.Errorf("token afterwards: got %q, %v, want none", another, err)
 	}
 	if got := b.visit(t).post("/sign-in", signInForm("ROOT", password)); got.status != http.StatusSeeOther {
 		t.Errorf("sign-in: got %d, want 303", got.status)

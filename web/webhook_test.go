@@ -72,19 +72,16 @@ func head(method string, headers ...string) string {
 
 func chunk(data string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(data), data) }
 
-func TestWebhookAnswers(t *testing.T) {
-	t.Parallel()
-	b := setupWith(t, Config{MaxBody: 64 << 10})
+// webhookCases are requests with the status each is answered with, where
+// MaxBody is 64 KiB.
+func webhookCases() map[string]webhookCase {
 	const kind = "Content-Type: application/json"
 	big := strings.Repeat("x", 65<<10)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	fmt.Fprint(w, `{"job_id":"1"}`)
 	w.Close()
-	for name, tc := range map[string]struct {
-		request string
-		want    int
-	}{
+	return map[string]webhookCase{
 		"JSON":                        {head("POST", kind, "Content-Length: 2") + "{}", 200},
 		"JSON with charset, odd case": {head("POST", "content-type: Application/JSON; Charset=UTF-8", "Content-Length: 2") + "{}", 200},
 		"chunked":                     {head("POST", kind, "Transfer-Encoding: chunked") + chunk(`{"a":`) + chunk(`1}`) + "0\r\n\r\n", 200},
@@ -107,7 +104,18 @@ func TestWebhookAnswers(t *testing.T) {
 		"gzip":                        {head("POST", kind, "Content-Encoding: gzip", fmt.Sprintf("Content-Length: %d", zipped.Len())) + zipped.String(), 415},
 		"deflate, then identity":      {head("POST", kind, "Content-Encoding: identity", "Content-Encoding: deflate", "Content-Length: 2") + "{}", 415},
 		"broken chunk":                {head("POST", kind, "Transfer-Encoding: chunked") + "zz\r\n", 400},
-	} {
+	}
+}
+
+type webhookCase struct {
+	request string
+	want    int
+}
+
+func TestWebhookAnswers(t *testing.T) {
+	t.Parallel()
+	b := setupWith(t, Config{MaxBody: 64 << 10})
+	for name, tc := range webhookCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := b.raw(t, tc.request)

@@ -117,7 +117,13 @@ func TestWhole(t *testing.T) {
 	if result := v.get(first); result.text("[data-testid=prose]") == "" {
 		t.Errorf("%s: got %d and no content", first, result.status)
 	}
-	job, _ := got.doc.Find("[data-testid=jobs] tbody th a").First().Attr("href")
+	checkTrail(t, v, got)
+}
+
+// checkTrail follows a batch's page to what brought it home.
+func checkTrail(t *testing.T, v *visitor, batch page) {
+	t.Helper()
+	job, _ := batch.doc.Find("[data-testid=jobs] tbody th a").First().Attr("href")
 	if text := v.get(job).text("[data-testid=timeline]"); !strings.Contains(text, "Delivery accepted") || !strings.Contains(text, "Settled") {
 		t.Errorf("timeline: got %q", text)
 	}
