@@ -1,0 +1,228 @@
+package migrations_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"rollcall/migrations"
+	"rollcall/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func open(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// texts reads a list of texts.
+func texts(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var one string
+		if err := rows.Scan(&one); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, one)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const columns = `SELECT table_name || '.' || column_name || ' ' || data_type FROM information_schema.columns
+	WHERE table_schema = 'public' ORDER BY table_name, column_name`
+
+// left is everything that a database without Rollcall does not have.
+const left = `SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace
+	UNION ALL SELECT typname::text FROM pg_type WHERE typnamespace = 'public'::regnamespace
+	UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace`
+
+// TestDownToNothingAndUpAgain, twice, for both ours and the queue's tables.
+func TestDownToNothingAndUpAgain(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	db := open(t, dsn)
+	if err := migrations.Check(t.Context(), dsn); !errors.Is(err, migrations.ErrNotMigrated) {
+		t.Errorf("an empty database: got %v, want %v", err, migrations.ErrNotMigrated)
+	}
+	var first []string
+	for range 2 {
+		for range 2 { // Up is harmless to repeat.
+			if err := migrations.Up(t.Context(), dsn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := migrations.Check(t.Context(), dsn); err != nil {
+			t.Error(err)
+		}
+		got := texts(t, db, columns)
+		if first == nil {
+			first = got
+		}
+		if diff := cmp.Diff(first, got); diff != "" || len(got) < 100 {
+			t.Errorf("%d columns after going up again: %s", len(got), diff)
+		}
+		if err := migrations.Down(t.Context(), dsn); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(t, db, left); len(got) > 0 {
+			t.Errorf("left after going down: %v", got)
+		}
+	}
+	if list, err := migrations.List(t.Context(), dsn); err != nil || len(list) == 0 || list[0].Applied {
+		t.Errorf("got %v, %v, want none applied", list, err)
+	}
+}
+
+// TestSixAtOnce start on an empty database, as replicas do.
+func TestSixAtOnce(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			if err := migrations.Up(context.Background(), dsn); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := migrations.Check(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
+	if got := texts(t, open(t, dsn), `SELECT name FROM bun_migrations GROUP BY name HAVING count(*) > 1`); len(got) > 0 {
+		t.Errorf("applied twice: %v", got)
+	}
+}
+
+// TestFailedMigrationLeavesNothing, neither its tables nor its mark, and those
+// before it stay.
+func TestFailedMigrationLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	db := open(t, dsn)
+	exec(t, db, `CREATE TABLE reconcile_runs (in_the_way int)`)
+	if err := migrations.Up(t.Context(), dsn); err == nil {
+		t.Fatal("went up past a table that was in the way")
+	}
+	wantApplied(t, dsn, 2)
+	if got := texts(t, db, `SELECT to_regclass('webhooks')::text WHERE to_regclass('webhooks') IS NOT NULL`); len(got) > 0 {
+		t.Errorf("left of the failed migration: %v", got)
+	}
+	exec(t, db, `DROP TABLE reconcile_runs`)
+	if err := migrations.Up(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
+	wantApplied(t, dsn, 3)
+}
+
+func wantApplied(t *testing.T, dsn string, want int) {
+	t.Helper()
+	list, err := migrations.List(t.Context(), dsn)
+	got := 0
+	for _, s := range list {
+		if s.Applied {
+			got++
+		}
+	}
+	if err != nil || got != want {
+		t.Errorf("got %d applied, %v, want %d: %v", got, err, want, list)
+	}
+}
+
+// TestKilledAtItsMark: the mark of a migration is in its own transaction, so a
+// crash there leaves neither, and the next start does it again.
+func TestKilledAtItsMark(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DSN(t)
+	db := open(t, dsn)
+	down, err := os.ReadFile("20261129000003_nets.tx.down.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, string(down))
+	exec(t, db, `DELETE FROM bun_migrations WHERE name LIKE '%0003'`)
+	exec(t, db, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$`)
+	exec(t, db, `CREATE TRIGGER hold BEFORE INSERT ON bun_migrations FOR EACH ROW EXECUTE FUNCTION hold()`)
+	up := make(chan error, 1)
+	go func() { up <- migrations.Up(context.Background(), dsn) }()
+	killed := `SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
+	deadline := time.After(30 * time.Second)
+	for len(texts(t, db, killed)) == 0 {
+		select {
+		case <-deadline:
+			t.Fatal("the migration did not come to its mark")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := <-up; err == nil {
+		t.Error("a killed migration reported success")
+	}
+	exec(t, db, `DROP TRIGGER hold ON bun_migrations`)
+	wantApplied(t, dsn, 2)
+	if err := migrations.Up(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
+	wantApplied(t, dsn, 3)
+}
+
+// TestNewerSchemaIsRefused: a release that cannot live with the schema says so
+// and changes nothing.
+func TestNewerSchemaIsRefused(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DSN(t)
+	db := open(t, dsn)
+	exec(t, db, `UPDATE schema_release SET requires = 1000`)
+	for name, do := range map[string]func(context.Context, string) error{"up": migrations.Up, "check": migrations.Check} {
+		if err := do(t.Context(), dsn); !errors.Is(err, migrations.ErrNewerSchema) {
+			t.Errorf("%s: got %v, want %v", name, err, migrations.ErrNewerSchema)
+		}
+	}
+}
+
+// TestUpWaitsForItsTurn and gives up with its caller.
+func TestUpWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	conn, err := open(t, dsn).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), `SELECT pg_advisory_lock($1::bigint)`, int64(0x726f6c6c63616c6c)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := migrations.Up(ctx, dsn); err == nil {
+		t.Error("went up while another held the lock")
+	}
+}
