@@ -223,3 +223,19 @@ func TestFirstUser(t *testing.T) {
 		t.Errorf("got %d made and %d users, %v, want one", made.Load(), len(users), err)
 	}
 }
+
+func TestIsAway(t *testing.T) {
+	t.Parallel()
+	if _, err := store.Open(t.Context(), store.Config{DSN: "host=/nowhere/at/all dbname=x"}); !store.IsAway(err) {
+		t.Errorf("no server: got %v, want it to be away", err)
+	}
+	s := storetest.New(t)
+	_, err := s.SQL().ExecContext(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")
+	if !store.IsAway(err) {
+		t.Errorf("connection killed: got %v, want it to be away", err)
+	}
+	_, err = s.SQL().ExecContext(t.Context(), "SELECT nonsense")
+	if err == nil || store.IsAway(err) || store.IsAway(store.ErrNotFound) || store.IsAway(nil) {
+		t.Errorf("a wrong statement: got %v, want it not to be away", err)
+	}
+}

@@ -68,6 +68,11 @@ func asProblem(err error) *problem {
 		}
 	case errors.Is(err, store.ErrNotFound):
 		return asProblem(notFound())
+	case store.IsAway(err):
+		return &problem{
+			status: http.StatusServiceUnavailable, title: "The database can't be reached",
+			text: "Nothing is lost: jobs go on at the vendor and are brought home later. Try again in a moment.", retryAfter: busyFor, cause: err,
+		}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &problem{
 			status: http.StatusServiceUnavailable, title: "That took too long",

@@ -32,6 +32,8 @@ const (
 	// overviewEvery refreshes the overview, as gates and webhooks move without
 	// a batch's doing.
 	overviewEvery = 10 * time.Second
+	// messagesAtOnce is how many messages one process makes at a time.
+	messagesAtOnce = 2
 	// heartbeat is how often a stream shows that it lives and looks whether its
 	// session still does.
 	heartbeat = 15 * time.Second
@@ -56,6 +58,10 @@ type hub struct {
 	once   sync.Once
 	pumps  sync.WaitGroup
 
+	// slots bounds how many messages are made at once, and so how much of the
+	// database live pages take.
+	slots chan struct{}
+
 	mu      sync.Mutex
 	topics  map[int64]*topic
 	streams int
@@ -78,7 +84,7 @@ type topic struct {
 }
 
 func newHub(s *Server) *hub {
-	return &hub{server: s, quit: make(chan struct{}), topics: make(map[int64]*topic)}
+	return &hub{server: s, quit: make(chan struct{}), slots: make(chan struct{}, messagesAtOnce), topics: make(map[int64]*topic)}
 }
 
 // listen hears of changes until ctx ends, and waits for what it started.
@@ -217,6 +223,8 @@ const (
 // publish makes one message and leaves it with every reader; it returns how
 // long the making took.
 func (h *hub) publish(t *topic, more string) time.Duration {
+	h.slots <- struct{}{}
+	defer func() { <-h.slots }()
 	ctx, cancel := context.WithTimeout(context.Background(), renderLimit)
 	defer cancel()
 	began := h.server.now()
