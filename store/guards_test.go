@@ -81,14 +81,18 @@ func moves() []move {
 		{"claim", before[:1], store.JobCalling, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return tx.ClaimJob(ctx, id, now, now.Add(time.Minute))
 		}},
-		{"expire", calling[:1], store.JobUncertain, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) { return tx.ExpireClaim(ctx, id, now) }},
+		{"expire", calling[:1], store.JobUncertain, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
+			return tx.ExpireClaim(ctx, id, now)
+		}},
 		{"doubt", calling[:1], store.JobUncertain, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
 			return tx.MarkUncertain(ctx, id, callNo, now)
 		}},
 		{"accept", calling, store.JobAccepted, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
 			return tx.AcceptJob(ctx, store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now})
 		}},
-		{"release", calling, store.JobIntended, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) { return tx.ReleaseJob(ctx, id, callNo) }},
+		{"release", calling, store.JobIntended, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
+			return tx.ReleaseJob(ctx, id, callNo)
+		}},
 		{"look", calling[1:], "", func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
 			return positive(tx.AdoptPass(ctx, id, callNo, now, now))
 		}},
@@ -104,7 +108,9 @@ func moves() []move {
 		{"read", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return tx.NoteReading(ctx, store.Reading{JobID: id, NextPollAt: now})
 		}},
-		{"put off", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) { return tx.PutOff(ctx, id, 0, now) }},
+		{"put off", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
+			return tx.PutOff(ctx, id, 0, now)
+		}},
 		{"pass", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return positive(tx.NotePass(ctx, id, now, time.Second, now))
 		}},

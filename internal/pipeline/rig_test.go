@@ -29,13 +29,25 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerEnv) != "" {
 		os.Exit(workerMain())
 	}
+	flag.Parse()
 	// Most of these tests wait for timers and sockets, so more of them than
 	// there are cores may run at once.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	unlessGiven("test.parallel", "6")
+	// A check is a whole life of some batches, not a function call.
+	unlessGiven("rapid.checks", "6")
+	storetest.Main(contracttest.Main(m))
+}
+
+// unlessGiven sets a flag that was not set on the command line.
+func unlessGiven(name, value string) {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return
+	}
+	if err := flag.Set(name, value); err != nil {
 		panic(err)
 	}
-	storetest.Main(contracttest.Main(m))
 }
 
 // rig is a whole Rollcall without pages: a database, the sandbox as vendor,
