@@ -100,7 +100,7 @@ func moves() []move {
 		{"withdraw", before, store.JobWithdrawn, end(store.JobWithdrawn)},
 		{"split", before, store.JobSplit, end(store.JobSplit)},
 		{"settle", open, store.JobSettled, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
-			return tx.SettleJob(ctx, id, store.NetPoll, 0, "", "", now)
+			return tx.SettleJob(ctx, id, store.NetPoll, now)
 		}},
 		{"give up", open[:1], store.JobGivenUp, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return tx.GiveUpJob(ctx, id, 0, "GAVE_UP", "", now)

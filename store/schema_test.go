@@ -89,8 +89,9 @@ func TestLongestURLIsStored(t *testing.T) {
 	url := "https://a.example/" + random.String()[:7980]
 	job := oneJob(t, s, store.JobAccepted)
 	sum := sha256.Sum256([]byte(url))
+	batch := one(t, s, `SELECT batch_id FROM jobs WHERE id = $1`, job)
 	inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-		return tx.InsertItems(ctx, []*store.Item{{BatchID: one(t, s, `SELECT batch_id FROM jobs WHERE id = $1`, job), Position: 2, URL: url, URLHash: sum[:], State: store.ItemOutstanding, CreatedAt: time.Now()}})
+		return tx.InsertItems(ctx, []*store.Item{{BatchID: batch, Position: 2, URL: url, URLHash: sum[:], State: store.ItemOutstanding, CreatedAt: time.Now()}})
 	})
 	exec(t, s, `INSERT INTO crawl_pages (job_id, url_hash, item_id) SELECT $1, url_hash, id FROM items WHERE position = 2`, job)
 	if got := one(t, s, `SELECT max(length(url)) FROM items WHERE url_hash = $1`, sum[:]); got != int64(len(url)) {

@@ -36,7 +36,7 @@ func (p *Pipeline) ReceiveAlone(ctx context.Context, in Incoming) Answer {
 	a := &store.Arrival{Delivery: *p.delivery(in, &e.webhook.ID)}
 	a.SecretVersion, a.SignatureForm, a.Status = &version, f.String(), http.StatusOK
 	a.VendorJobID, a.EventType, a.VendorDeliveryID = env.jobID, env.event, env.deliveryID
-	if err := p.groups.write([]waiting{{arrival: a}}); err != nil {
+	if err := p.groups.write([]waiting{{arrival: a}}); err != nil { //nolint:contextcheck // As in Receive, the commit outlives its sender.
 		return Answer{Status: http.StatusServiceUnavailable, Message: err.Error()}
 	}
 	p.noteUse(ctx, e, f)

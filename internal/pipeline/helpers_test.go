@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,8 +25,8 @@ import (
 const patienceOfTests = 60 * time.Second
 
 // eventually waits until done holds.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
 	deadline := time.NewTimer(patienceOfTests)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -33,19 +34,19 @@ func eventually(t testing.TB, what string, done func() bool) {
 	for !done() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("waited in vain for %s", what)
+			tb.Fatalf("waited in vain for %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
 // await waits for a signal.
-func await(t testing.TB, what string, signal <-chan struct{}) {
-	t.Helper()
+func await(tb testing.TB, what string, signal <-chan struct{}) {
+	tb.Helper()
 	select {
 	case <-signal:
 	case <-time.After(patienceOfTests):
-		t.Fatalf("waited in vain for %s", what)
+		tb.Fatalf("waited in vain for %s", what)
 	}
 }
 
@@ -86,8 +87,9 @@ func (r *rig) exec(query string, args ...any) {
 // vendorJobs is how many jobs the vendor made that carry the URL.
 func (r *rig) vendorJobs(url string) int {
 	n := 0
-	for _, j := range r.sandbox.Books().Jobs {
-		for _, u := range j.Submitted {
+	books := r.sandbox.Books()
+	for i := range books.Jobs {
+		for _, u := range books.Jobs[i].Submitted {
 			if u == url {
 				n++
 			}
@@ -165,11 +167,11 @@ func refusal(code string, retryable bool) map[string]any {
 type once struct {
 	taken atomic.Bool
 	began chan struct{}
-	go_   chan struct{}
+	free  chan struct{}
 	open  sync.Once
 }
 
-func newOnce() *once { return &once{began: make(chan struct{}), go_: make(chan struct{})} }
+func newOnce() *once { return &once{began: make(chan struct{}), free: make(chan struct{})} }
 
 // hold blocks the first caller until release; the others pass. It reports
 // whether the caller was the first.
@@ -178,11 +180,11 @@ func (o *once) hold() bool {
 		return false
 	}
 	close(o.began)
-	<-o.go_
+	<-o.free
 	return true
 }
 
-func (o *once) release() { o.open.Do(func() { close(o.go_) }) }
+func (o *once) release() { o.open.Do(func() { close(o.free) }) }
 
 // shifted is a clock that a test can put forward.
 type shifted struct{ by atomic.Int64 }
@@ -190,29 +192,10 @@ type shifted struct{ by atomic.Int64 }
 func (s *shifted) now() time.Time          { return time.Now().Add(time.Duration(s.by.Load())) }
 func (s *shifted) forward(d time.Duration) { s.by.Add(int64(d)) }
 
-// endpoint is the webhook of an event type, as registered.
-func (r *rig) endpoint(event string) *store.Webhook {
-	r.t.Helper()
-	hooks, err := r.store.Webhooks(context.Background())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, w := range hooks {
-		if w.EventType == event {
-			return w
-		}
-	}
-	r.t.Fatalf("no webhook for %s", event)
-	return nil
-}
-
 // envelopeFor is the body of a delivery as the contract has it.
 func envelopeFor(event, vendorJobID string) []byte {
-	body, _ := json.Marshal(map[string]any{
-		"id": "5e0c9ad4-0000-4000-8000-000000000000", "event": event, "timestamp": "2026-11-29T12:00:00Z",
-		"data": map[string]any{"job_id": vendorJobID, "status": "completed"},
-	})
-	return body
+	return fmt.Appendf(nil, `{"id":"5e0c9ad4-0000-4000-8000-000000000000","event":%q,"timestamp":"2026-11-29T12:00:00Z","data":{"job_id":%q,"status":"completed"}}`,
+		event, vendorJobID)
 }
 
 // signedDelivery is a delivery to the endpoint as the vendor would send it.

@@ -304,6 +304,9 @@ func (r *rig) describe(id int64) string {
 			}
 		}
 	}
+	if err := rows.Err(); err != nil {
+		return err.Error()
+	}
 	return out.String()
 }
 

@@ -48,7 +48,7 @@ type BadLine struct {
 }
 
 // InvalidSubmission reports why nothing was written.
-type InvalidSubmission struct {
+type InvalidSubmission struct { //nolint:errname // What is wrong is the submission; the pages read it as its form.
 	Fields []FieldError
 	Lines  []BadLine
 }

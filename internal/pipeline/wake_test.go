@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -63,9 +64,7 @@ func TestLostWakeUp(t *testing.T) {
 
 // copyAnswer passes on what was recorded.
 func copyAnswer(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
-	for name, values := range rec.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), rec.Header())
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
 }

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestEachTestHasADatabaseOfItsOwn(t *testing.T) { //nolint:tparallel // As said at its subtest.
 	t.Parallel()
 	var name string
-	t.Run("inner", func(t *testing.T) { //nolint:paralleltest // What follows looks at what its end leaves.
+	t.Run("inner", func(t *testing.T) {
 		dsn := storetest.DSN(t)
 		if err := migrations.Check(t.Context(), dsn); err != nil {
 			t.Error(err)
