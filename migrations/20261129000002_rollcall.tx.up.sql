@@ -103,6 +103,7 @@ CREATE INDEX jobs_batch_idx ON jobs (batch_id, id);
 CREATE INDEX jobs_parent_idx ON jobs (parent_job_id) WHERE parent_job_id IS NOT NULL;
 CREATE INDEX jobs_due_idx ON jobs (next_poll_at, id) WHERE state = 'accepted';
 CREATE INDEX jobs_open_idx ON jobs (accepted_at, id) WHERE state = 'accepted';
+CREATE INDEX jobs_intended_idx ON jobs (id) WHERE state = 'intended';
 CREATE INDEX jobs_calling_idx ON jobs (request_hash) WHERE state IN ('calling', 'uncertain');
 CREATE INDEX jobs_lease_idx ON jobs (lease_until) WHERE state IN ('calling', 'uncertain');
 CREATE INDEX jobs_ended_idx ON jobs (ended_at DESC, id DESC) WHERE state = 'settled';

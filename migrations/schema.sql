@@ -662,6 +662,8 @@ CREATE INDEX jobs_due_idx ON public.jobs USING btree (next_poll_at, id) WHERE (s
 
 CREATE INDEX jobs_ended_idx ON public.jobs USING btree (ended_at DESC, id DESC) WHERE (state = 'settled'::text);
 
+CREATE INDEX jobs_intended_idx ON public.jobs USING btree (id) WHERE (state = 'intended'::text);
+
 CREATE INDEX jobs_lease_idx ON public.jobs USING btree (lease_until) WHERE (state = ANY (ARRAY['calling'::text, 'uncertain'::text]));
 
 CREATE INDEX jobs_open_idx ON public.jobs USING btree (accepted_at, id) WHERE (state = 'accepted'::text);

@@ -48,12 +48,22 @@ func (t Tx) NoteNotFound(ctx context.Context, jobID int64, now time.Time) (int, 
 	return row.NotFound, row.NotFoundAt, translate(err)
 }
 
+// PageTurn is a page of a job's results that is in.
+type PageTurn struct {
+	JobID        int64
+	Next, Size   int // The page to go on with, and how many items it holds.
+	VendorStatus string
+	Reports      json.RawMessage // The vendor's counters; nil keeps the last.
+	Charged      int64           // What the page's items were newly charged.
+}
+
 // TurnPage notes that a page of results is in: the next look goes on behind it.
-func (t Tx) TurnPage(ctx context.Context, jobID int64, next, pageSize int, vendorStatus string, reports json.RawMessage) error {
+func (t Tx) TurnPage(ctx context.Context, p PageTurn) error {
 	_, err := t.db.NewRaw(`UPDATE jobs SET settle_page = ?, page_size = ?, vendor_status = ?,
-			vendor_reports = coalesce(?::jsonb, vendor_reports), not_found = 0, not_found_at = NULL
+			vendor_reports = coalesce(?::jsonb, vendor_reports), charged = charged + ?,
+			not_found = 0, not_found_at = NULL
 		WHERE id = ? AND state IN ('accepted', 'given_up')`,
-		next, pageSize, vendorStatus, jsonArg(reports), jobID).Exec(ctx)
+		p.Next, p.Size, CleanText(p.VendorStatus), jsonArg(p.Reports), p.Charged, p.JobID).Exec(ctx)
 	return translate(err)
 }
 
@@ -77,11 +87,10 @@ func (t Tx) NotePass(ctx context.Context, jobID int64, now time.Time, gap time.D
 // SettleJob moves a job to settled: everything it can tell has been carried
 // over. A wake that came since changes nothing, since there is nothing left to
 // read. It reports false when the job was settled already.
-func (t Tx) SettleJob(ctx context.Context, jobID int64, net Net, charged int64, code, message string, now time.Time) (bool, error) {
-	n, err := affected(t.db.NewRaw(`UPDATE jobs SET state = 'settled', settle_net = ?, charged = ?, error_code = ?,
-			error_message = ?, ended_at = ?, next_poll_at = NULL
-		WHERE id = ? AND state IN ('accepted', 'given_up')`,
-		net, charged, CleanText(code), CleanText(message), now, jobID).Exec(ctx))
+func (t Tx) SettleJob(ctx context.Context, jobID int64, net Net, now time.Time) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE jobs SET state = 'settled', settle_net = ?, error_code = '',
+			error_message = '', ended_at = ?, next_poll_at = NULL
+		WHERE id = ? AND state IN ('accepted', 'given_up')`, net, now, jobID).Exec(ctx))
 	return n == 1, err
 }
 

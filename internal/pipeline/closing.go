@@ -94,7 +94,7 @@ func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status
 	if err := tx.ReportItems(ctx, s.job.ID, append(reportsOf(fails, store.OutcomeFailed), reportsOf(cancels, store.OutcomeCancelled)...), now); err != nil {
 		return err
 	}
-	settled, err := tx.SettleJob(ctx, s.job.ID, s.net, 0, "", "", now)
+	settled, err := tx.SettleJob(ctx, s.job.ID, s.net, now)
 	if err != nil {
 		return err
 	}

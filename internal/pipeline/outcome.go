@@ -191,7 +191,10 @@ func (s *settling) noteAndCount(ctx context.Context, tx store.Tx, r *readPage, s
 	if err := tx.FlagJob(ctx, s.job.ID, r.misnumbered, superseded); err != nil {
 		return err
 	}
-	if err := tx.TurnPage(ctx, s.job.ID, r.next, r.size, store.CleanText(string(r.status)), r.reports); err != nil {
+	turned := store.PageTurn{
+		JobID: s.job.ID, Next: r.next, Size: r.size, VendorStatus: string(r.status), Reports: r.reports, Charged: counts.Charged,
+	}
+	if err := tx.TurnPage(ctx, turned); err != nil {
 		return err
 	}
 	return tx.AddCounts(ctx, s.job.BatchID, counts, now)

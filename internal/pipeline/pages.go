@@ -94,7 +94,7 @@ func (s *settling) smaller(ctx context.Context, carried []store.CarriedItem, pag
 	if size > 1 {
 		less := sizes()[slices.Index(sizes(), size)+1]
 		err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-			return tx.TurnPage(ctx, s.job.ID, offset/less+1, less, s.job.VendorStatus, nil)
+			return tx.TurnPage(ctx, store.PageTurn{JobID: s.job.ID, Next: offset/less + 1, Size: less, VendorStatus: s.job.VendorStatus})
 		})
 		if err != nil {
 			return err

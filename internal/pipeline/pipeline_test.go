@@ -19,6 +19,13 @@ func TestBatchOfEachKindComesHome(t *testing.T) {
 			if b.Stored() != 60 || b.Failed != 0 {
 				t.Errorf("got %d stored, %d failed, want 60, 0\n%s", b.Stored(), b.Failed, r.describe(id))
 			}
+			var byJobs int64
+			if err := r.store.SQL().QueryRowContext(t.Context(), "SELECT sum(charged) FROM jobs WHERE batch_id = $1", id).Scan(&byJobs); err != nil {
+				t.Fatal(err)
+			}
+			if b.Charged != 60 || byJobs != 60 {
+				t.Errorf("got %d charged on the batch and %d on its jobs, want 60", b.Charged, byJobs)
+			}
 			r.balanced(id)
 		})
 	}
