@@ -131,7 +131,9 @@ func (g *groupCommit) settle(group []waiting) {
 	if errors.Is(err, store.ErrDeadlock) {
 		err = g.write(group)
 	}
-	if err == nil || len(group) == 1 {
+	// Time running out is the database's trouble and no row's: trying each
+	// alone would only take that long for each.
+	if err == nil || len(group) == 1 || errors.Is(err, context.DeadlineExceeded) {
 		answer(group, err)
 		return
 	}

@@ -226,3 +226,28 @@ func (b *safeBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// TestHangingDatabaseAnswersTheGroupOnce: its deliveries are sent back after
+// one timeout, not one each, and what comes later is taken up.
+func TestHangingDatabaseAnswersTheGroupOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: silent(nil)})
+	name := r.newWebhook("batch_completed")
+	b := r.newBarrier(map[string]string{"hanging": `BEFORE INSERT ON deliveries FOR EACH ROW`})
+	in := make([]pipeline.Incoming, 20)
+	for i := range in {
+		in[i] = signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", fmt.Sprintf("job-%d", i)))
+	}
+	began := time.Now()
+	answers := r.receiveAll(in, r.startQuietly)
+	if got := count(answers, 503, ""); got != 20 {
+		t.Errorf("got %d sent back, want all 20", got)
+	}
+	if took := time.Since(began); took > 14*time.Second {
+		t.Errorf("the answers took %s, want one timeout of ten seconds", took)
+	}
+	b.lift()
+	if a := r.pipe.Receive(t.Context(), in[0]); a.Status != 200 || a.Verdict != store.VerdictAccepted {
+		t.Errorf("got %+v once the database works again, want it taken up", a)
+	}
+}

@@ -32,105 +32,143 @@ func (p *Pipeline) RegisterWebhooks(ctx context.Context) ([]*store.Webhook, erro
 	if err != nil {
 		return nil, fmt.Errorf("look at the webhooks: %w", err)
 	}
-	there := map[string]bool{}
+	mine := map[string]*store.Webhook{}
 	for _, w := range have {
-		if w.State == store.WebhookLive && strings.HasPrefix(w.URL, p.cfg.PublicURL+"/") {
-			there[w.EventType] = true
+		begun := w.State == store.WebhookRegistering && mine[w.EventType] == nil
+		if (begun || w.State == store.WebhookLive) && strings.HasPrefix(w.URL, p.cfg.PublicURL+"/") {
+			mine[w.EventType] = w
 		}
 	}
 	for _, event := range EventTypes() {
-		if there[event] {
-			continue
-		}
-		if err := p.register(ctx, event); err != nil {
+		if err := p.register(ctx, event, mine[event]); err != nil {
 			return nil, fmt.Errorf("register %s: %w", event, err)
 		}
 	}
 	return p.store.Webhooks(ctx)
 }
 
-// register makes one subscription. The row comes before the call, so that an
-// answer that is lost can be found again by its address, which is like no
-// other; the secret is stored before anything else is done with the answer.
-func (p *Pipeline) register(ctx context.Context, event string) error {
-	now := p.now()
-	w := &store.Webhook{
-		Endpoint: newEndpoint(), EventType: event, Description: "Rollcall", State: store.WebhookRegistering,
-		CreatedAt: now, StateAt: now,
+// register makes one subscription, or carries on with one that was begun and
+// not ended. The row comes before the call, so that an answer that is lost can
+// be found again by its address, which is like no other; the secret is stored
+// before anything else is done with the answer.
+func (p *Pipeline) register(ctx context.Context, event string, w *store.Webhook) error {
+	if w != nil && w.State == store.WebhookLive {
+		return nil
 	}
-	w.URL = p.cfg.PublicURL + webhookPath + w.Endpoint
-	if err := p.store.InsertWebhook(ctx, w); err != nil {
-		return err
+	begun := w != nil
+	if !begun {
+		w = p.newWebhook(event)
+		if err := p.store.InsertWebhook(ctx, w); err != nil {
+			return err
+		}
 	}
-	got, secret, err := p.createOrFind(ctx, w)
+	made, doubt, err := p.createOrFind(ctx, w, begun)
+	if err != nil && doubt {
+		return fmt.Errorf("the vendor may have made it, which the next registration looks at: %w", err)
+	}
 	if err != nil {
 		return errors.Join(err, p.store.SetWebhookState(context.WithoutCancel(ctx), w.ID, store.WebhookRemoved, p.now()))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		version, err := tx.NextSecretVersion(ctx, w.ID)
-		if err != nil {
-			return err
-		}
-		sealed := p.sealer.seal(secretPlace(w.ID, version), []byte(secret.Reveal()))
-		if err := tx.AddSecret(ctx, w.ID, version, sealed, now, now.Add(p.cfg.GraceTime)); err != nil {
-			return err
-		}
-		if err := tx.SetWebhookVendorID(ctx, w.ID, got); err != nil {
-			return err
-		}
-		return tx.SetWebhookState(ctx, w.ID, store.WebhookLive, p.now())
-	}); err != nil {
+	if err := p.registered(ctx, w, made); err != nil {
 		return err
 	}
 	p.log.InfoContext(ctx, "webhook registered", slog.String("event", event), slog.Int64("webhook_id", w.ID))
 	return nil
 }
 
+func (p *Pipeline) newWebhook(event string) *store.Webhook {
+	now := p.now()
+	w := &store.Webhook{
+		Endpoint: newEndpoint(), EventType: event, Description: "Rollcall", State: store.WebhookRegistering,
+		CreatedAt: now, StateAt: now,
+	}
+	w.URL = p.cfg.PublicURL + webhookPath + w.Endpoint
+	return w
+}
+
+// registered writes down what the vendor made, the secret first.
+func (p *Pipeline) registered(ctx context.Context, w *store.Webhook, made madeWebhook) error {
+	now := p.now()
+	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		version, err := tx.NextSecretVersion(ctx, w.ID)
+		if err != nil {
+			return err
+		}
+		sealed := p.sealer.seal(secretPlace(w.ID, version), []byte(made.secret.Reveal()))
+		if err := tx.AddSecret(ctx, w.ID, version, sealed, now, now.Add(p.cfg.GraceTime)); err != nil {
+			return err
+		}
+		if err := tx.SetWebhookVendorID(ctx, w.ID, made.id); err != nil {
+			return err
+		}
+		return tx.SetWebhookState(ctx, w.ID, store.WebhookLive, now)
+	})
+}
+
 // registerTries bounds the tries of a registration against a busy vendor.
 const registerTries = 8
 
-// createOrFind registers; when the answer is lost it finds what was made, by
-// its address, and rotates the secret that nobody saw.
-func (p *Pipeline) createOrFind(ctx context.Context, w *store.Webhook) (string, geonode.Secret, error) {
-	var last error
-	for try := range registerTries {
-		got, err := p.vendor.CreateWebhook(ctx, geonode.WebhookCreate{
-			URL: w.URL, EventType: geonode.EventType(w.EventType), Description: w.Description,
-		})
-		if err == nil {
-			return got.ID, got.Secret, nil
-		}
-		last = err
-		if geonode.CertaintyOf(err) == geonode.Unknown {
-			if id, secret, err := p.findAndRotate(ctx, w.URL); err == nil && id != "" {
-				return id, secret, nil
-			}
-		}
-		var e *geonode.Error
-		if !errors.As(err, &e) || !e.Retryable() && geonode.CertaintyOf(err) != geonode.Unknown {
-			return "", "", err
-		}
-		if err := sleep(ctx, jitter(doubling(time.Second, maxRetryGap, try))); err != nil {
-			return "", "", err
-		}
-	}
-	return "", "", last
+// madeWebhook is a subscription as the vendor made it.
+type madeWebhook struct {
+	id     string
+	secret geonode.Secret
 }
 
-func (p *Pipeline) findAndRotate(ctx context.Context, url string) (string, geonode.Secret, error) {
-	list, err := p.allWebhooks(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	for i := range list {
-		if one := &list[i]; one.URL == url {
-			secret, _, err := p.vendor.RotateSecret(ctx, one.ID)
-			return one.ID, secret, err
+// createOrFind registers. While the vendor may have made the webhook already,
+// it is looked for by its address and the secret that nobody saw rotated; only
+// a whole list without it allows another call. With an error it reports
+// whether that doubt remains.
+func (p *Pipeline) createOrFind(ctx context.Context, w *store.Webhook, doubt bool) (madeWebhook, bool, error) {
+	var last error
+	for try := range registerTries {
+		made, err := p.registerOnce(ctx, w, doubt)
+		if err == nil && made.id != "" {
+			return made, false, nil
+		}
+		if err == nil { // It is certain by now that there is none.
+			doubt = false
+			continue
+		}
+		last = err
+		unknown := geonode.CertaintyOf(err) == geonode.Unknown
+		doubt = doubt || unknown
+		if e, ok := errors.AsType[*geonode.Error](err); !ok || !e.Retryable() && !unknown {
+			break
+		}
+		if err := sleep(ctx, jitter(doubling(time.Second, maxRetryGap, try))); err != nil {
+			break
 		}
 	}
-	return "", "", nil
+	return madeWebhook{}, doubt, last
+}
+
+func (p *Pipeline) registerOnce(ctx context.Context, w *store.Webhook, doubt bool) (madeWebhook, error) {
+	if doubt {
+		return p.findAndRotate(ctx, w.URL)
+	}
+	got, err := p.vendor.CreateWebhook(ctx, geonode.WebhookCreate{
+		URL: w.URL, EventType: geonode.EventType(w.EventType), Description: w.Description,
+	})
+	if err != nil {
+		return madeWebhook{}, err
+	}
+	return madeWebhook{got.ID, got.Secret}, nil
+}
+
+func (p *Pipeline) findAndRotate(ctx context.Context, url string) (madeWebhook, error) {
+	list, err := p.allWebhooks(ctx)
+	if err != nil {
+		return madeWebhook{}, err
+	}
+	for i := range list {
+		if list[i].URL == url {
+			secret, _, err := p.vendor.RotateSecret(ctx, list[i].ID)
+			return madeWebhook{list[i].ID, secret}, err
+		}
+	}
+	return madeWebhook{}, nil
 }
 
 // allWebhooks reads the vendor's list; ten is the most an account may have.
@@ -139,6 +177,10 @@ func (p *Pipeline) allWebhooks(ctx context.Context) ([]geonode.Webhook, error) {
 	for page := 1; page <= 10; page++ {
 		got, err := p.vendor.ListWebhooks(ctx, geonode.ListParams{Page: page})
 		if err != nil {
+			return nil, err
+		}
+		// What can't be read may be ours, and must not be taken for gone.
+		if err := whole(got.ListPage); err != nil {
 			return nil, err
 		}
 		out = append(out, got.Items...)

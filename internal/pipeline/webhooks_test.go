@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -73,6 +74,63 @@ func TestLostRegistrationIsFoundAndRotated(t *testing.T) {
 	eventually(t, "deliveries of both events to be verified", func() bool {
 		return r.number(`SELECT count(DISTINCT event_type) FROM deliveries WHERE verdict = 'accepted'`) == 2
 	})
+}
+
+// TestBegunRegistrationIsCarriedOn: the process ended after the vendor made the
+// webhook and before its secret was stored; what is more, the first list that
+// would show it fails. The next registration takes it over.
+func TestBegunRegistrationIsCarriedOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true})
+	ctx, end := context.WithCancel(t.Context())
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodPost && req.URL.Path == "/v1/webhooks" {
+			next.ServeHTTP(httptest.NewRecorder(), req)
+			end()
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, req)
+	})
+	if _, err := r.pipe.RegisterWebhooks(ctx); err == nil {
+		t.Fatal("a registration that was cut off reported success")
+	}
+	var listed atomic.Bool
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodGet && req.URL.Path == "/v1/webhooks" && !listed.Swap(true) {
+			answerJSON(w, http.StatusServiceUnavailable, refusal("BUSY", true), "")
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	hooks, err := r.pipe.RegisterWebhooks(t.Context())
+	if err != nil || len(hooks) != 3 {
+		t.Fatalf("got %d, %v, want 3", len(hooks), err)
+	}
+	if got := r.sandbox.Books().Calls["webhooks.create"].Total; got != 3 {
+		t.Errorf("got %d webhooks made, want 3", got)
+	}
+	if got := r.number(`SELECT count(*) FROM webhooks w JOIN webhook_secrets s ON s.webhook_id = w.id WHERE state = 'live'`); got != 3 {
+		t.Errorf("got %d live webhooks with a secret, want 3", got)
+	}
+}
+
+// TestRefusedRegistrationLeavesNoWebhook that deliveries could come to.
+func TestRefusedRegistrationLeavesNoWebhook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true})
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodPost && req.URL.Path == "/v1/webhooks" {
+			answerJSON(w, http.StatusBadRequest, refusal("LIMIT", false), "")
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	if _, err := r.pipe.RegisterWebhooks(t.Context()); err == nil || !strings.Contains(err.Error(), "LIMIT") {
+		t.Errorf("got %v, want the vendor's reason", err)
+	}
+	if hooks, err := r.store.Webhooks(t.Context()); err != nil || len(hooks) != 0 {
+		t.Errorf("got %d webhooks, %v, want none", len(hooks), err)
+	}
 }
 
 // TestAutoModeFollowsTheWebhooksRecord: with enough jobs whose webhooks came it
