@@ -48,7 +48,7 @@ func newDesk(t *testing.T, faults sandbox.Faults) *desk {
 		"ROLLCALL_LISTEN": listen, "ROLLCALL_PUBLIC_URL": "http://" + listen, "ROLLCALL_SHUTDOWN_GRACE": "20s",
 		"ROLLCALL_SECRET_KEY": strings.Repeat("ab", 32), "ROLLCALL_POLL_FIRST": "200ms", "ROLLCALL_POLL_CAP": "1s",
 		"ROLLCALL_WEBHOOK_FALLBACK": "2s", "ROLLCALL_RECONCILE_EVERY": "5s", "ROLLCALL_RECONCILE_OLDER_THAN": "3s",
-		"ROLLCALL_VENDOR_RPS": "30",
+		"ROLLCALL_VENDOR_RPS": "30", "ROLLCALL_VENDOR_TIMEOUT": "10s", "ROLLCALL_CLAIM_LEASE": "12s",
 	}}
 	d.demo = &demo{stack: newStack(readConfig(t, d.vars), slog.New(slog.DiscardHandler), time.Now), sandbox: box}
 	d.open()
@@ -105,7 +105,8 @@ func (d *desk) until(id int64, within time.Duration, done func(*store.Batch) boo
 		}
 		select {
 		case <-limit:
-			d.t.Fatalf("batch %d did not get there within %s: %d stored, %d failed, %d outstanding", id, within, b.Stored(), b.Failed, b.Outstanding)
+			d.t.Fatalf("batch %d did not get there within %s: %d stored, %d failed, %d outstanding\n%s",
+				id, within, b.Stored(), b.Failed, b.Outstanding, d.describe(id))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -127,3 +128,30 @@ func (d *desk) home(id int64, within time.Duration) *store.Batch {
 
 // underWay says that a batch has begun to come home and is far from done.
 func underWay(b *store.Batch) bool { return b.Stored() > 5 && b.Outstanding > b.Accepted/3 }
+
+// describe is what a failed test shows of a batch's open jobs: where each stands, what happened to it, and its tasks.
+func (d *desk) describe(id int64) string {
+	d.t.Helper()
+	rows, err := d.store.SQL().QueryContext(d.t.Context(), `SELECT concat_ws(' ', 'job', j.id, j.kind, j.state, 'call', j.call_no, 'wake', j.wake_seq,
+			'called', j.called_at::time, 'lease', j.lease_until::time, 'poll', j.next_poll_at::time, E'\n   ',
+			(SELECT string_agg(concat_ws(' ', e.at::time, e.kind, e.net, e.detail), ' | ' ORDER BY e.id) FROM job_events e WHERE e.job_id = j.id), E'\n   ',
+			(SELECT string_agg(concat_ws(' ', q.kind, q.state, q.attempt, q.scheduled_at::time, q.errors[array_upper(q.errors, 1)]->>'error'), ' | ')
+				FROM river_job q WHERE (q.args->>'job_id')::bigint = j.id))
+		FROM jobs j WHERE j.batch_id = $1 AND j.state NOT IN ('settled', 'split') ORDER BY j.id LIMIT 5`, id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }() // Err tells what went wrong.
+	var out strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			d.t.Fatal(err)
+		}
+		out.WriteString(line + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		d.t.Fatal(err)
+	}
+	return out.String()
+}
