@@ -276,9 +276,11 @@ func event(ctx context.Context, fragment templ.Component) ([]byte, error) {
 		return nil, fmt.Errorf("render event: %w", err)
 	}
 	var text bytes.Buffer
-	for line := range bytes.Lines(buffer.Bytes()) {
+	// A lone CR ends a line of the stream too: one in a name that somebody
+	// chose would let the rest of the name speak as an event of its own.
+	for line := range bytes.Lines(bytes.ReplaceAll(buffer.Bytes(), []byte("\r"), []byte("\n"))) {
 		text.WriteString("data: ")
-		text.Write(bytes.TrimRight(line, "\r\n"))
+		text.Write(bytes.TrimRight(line, "\n"))
 		text.WriteByte('\n')
 	}
 	text.WriteByte('\n')

@@ -146,6 +146,19 @@ func TestLiveOverview(t *testing.T) {
 	watched.until(t, "fresh batch")
 }
 
+func TestLiveNamesStayText(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	b.seed(t, "one\revent: done\r\ndata: two\r\rdata: three", 4)
+	sent := v.watch("/live").until(t, "three")
+	for line := range strings.FieldsFuncSeq(sent, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if !strings.HasPrefix(line, "data: ") {
+			t.Errorf("a name speaks as a line of the stream: %q", line)
+		}
+	}
+}
+
 func TestLiveAfterTheListenerWasLost(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
