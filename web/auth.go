@@ -168,11 +168,13 @@ const memoryOfForm = 8 << 20
 
 // parseForm reads either kind of form, once.
 func parseForm(r *http.Request) error {
-	err := r.ParseMultipartForm(memoryOfForm)
-	if errors.Is(err, http.ErrNotMultipart) {
-		err = r.ParseForm()
-	}
+	// In this order: ParseMultipartForm keeps to itself what ParseForm found
+	// wrong with a form of the other kind.
+	err := r.ParseForm()
 	if err == nil {
+		err = r.ParseMultipartForm(memoryOfForm)
+	}
+	if err == nil || errors.Is(err, http.ErrNotMultipart) {
 		return nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

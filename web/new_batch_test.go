@@ -166,6 +166,32 @@ func TestDamagedForms(t *testing.T) {
 	}
 }
 
+// What is wrong with a form of either kind is what is answered, not that the
+// fields behind the damage are missing.
+func TestFormsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	token := csrfField + "=" + v.token()
+	large := "&urls=" + strings.Repeat("x", uploadLimit)
+	for _, tc := range []struct {
+		path, form string
+		want       int
+	}{
+		{"/batches", token + "&urls=%zz", http.StatusBadRequest},
+		{"/batches", token + large, http.StatusRequestEntityTooLarge},
+		{"/sign-out", token + large, http.StatusRequestEntityTooLarge},
+		{"/sign-in", "name=a&password=b&batch_urls=%zz", http.StatusBadRequest},
+		{"/sign-in", "name=a&password=b&batch_urls=" + large, http.StatusRequestEntityTooLarge},
+	} {
+		r := v.request(http.MethodPost, tc.path, strings.NewReader(tc.form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if got := v.do(r); got.status != tc.want {
+			t.Errorf("%s with %d bytes: got %d %q, want %d", tc.path, len(tc.form), got.status, got.text("h1"), tc.want)
+		}
+	}
+}
+
 func TestSubmitFailureIsInternal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
