@@ -56,12 +56,15 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 // shownOfEndpoint is how much of a webhook's endpoint the log shows.
 const shownOfEndpoint = 6
 
+// maskedPath masks an address that was meant for a webhook too, such as one
+// with a slash too many.
 func maskedPath(path string) string {
-	endpoint, ok := strings.CutPrefix(path, webhookPrefix)
+	before, endpoint, ok := strings.Cut(path, webhookPrefix)
+	endpoint = strings.TrimLeft(endpoint, "/")
 	if !ok || len(endpoint) <= shownOfEndpoint {
 		return path
 	}
-	return webhookPrefix + endpoint[:shownOfEndpoint] + "..."
+	return before + webhookPrefix + endpoint[:shownOfEndpoint] + "..."
 }
 
 // recovered turns a panic into an error like any other.
