@@ -265,3 +265,27 @@ func TestSupersededJobCountsAsChargedTwice(t *testing.T) {
 		t.Errorf("the result is job %d's, want %d's: the first answer stays", got, first)
 	}
 }
+
+// TestVendorThatHangsDoesNotKeepAJobOpen: the look's time runs out, and the
+// job's deadline holds all the same.
+func TestVendorThatHangsDoesNotKeepAJobOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{
+		noWebhooks: true,
+		client:     func(c *geonode.Config) { c.Timeouts.Status = 5 * time.Minute },
+		pipeline:   silent(func(c *pipeline.Config) { c.Mode, c.GiveUpAfter = pipeline.ModePoll, 5*time.Second }),
+	})
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isJob(req) {
+			<-req.Context().Done()
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	url := "https://shop.sandbox.test/item/1"
+	id := r.submit(store.KindExtract, url)
+	r.wantBatch(r.ended(id), 0, 1, 0)
+	if got := r.code(id, url); got != "GAVE_UP" {
+		t.Errorf("got %q, want GAVE_UP", got)
+	}
+}

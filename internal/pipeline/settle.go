@@ -139,8 +139,12 @@ func (s *settling) putOff(ctx context.Context, compare func(context.Context, sto
 	return nil
 }
 
-// callFailed ends a look that the vendor did not answer.
+// callFailed ends a look that the vendor did not answer. That is written down
+// even when the task's own time ran out over it: a vendor that hangs must not
+// keep a job open for ever.
 func (s *settling) callFailed(ctx context.Context, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
 	wait, account, err := s.gates.failed(ctx, store.GateRead, cause)
 	if err != nil {
 		return err
