@@ -29,6 +29,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// MaxBody bounds one webhook delivery in bytes; zero means 32 MiB.
 	MaxBody int64
+	// MaxInFlight bounds the bytes of deliveries held at once; zero means 128 MiB.
+	MaxInFlight int64
 	// SessionIdle and SessionMax end a session that is unused, or old; zero
 	// means 12 hours and 7 days.
 	SessionIdle time.Duration
@@ -52,7 +54,8 @@ type Config struct {
 
 // The defaults of Config.
 const (
-	defaultMaxBody = 32 << 20
+	defaultMaxBody     = 32 << 20
+	defaultMaxInFlight = 128 << 20
 
 	defaultReconcileEvery = 10 * time.Minute
 	defaultSessionIdle    = 12 * time.Hour
@@ -100,7 +103,7 @@ func New(cfg Config, st *store.Store, p Pipeline, log *slog.Logger, now func() t
 	s := &Server{
 		cfg: cfg, store: st, pipeline: p, log: log, now: now, origins: origins, hasher: hash,
 		sessions: newSessionStore(cfg, st, now),
-		flights:  newByteBudget(maxBodiesInFlight),
+		flights:  newByteBudget(cfg.MaxInFlight),
 		done:     make(chan struct{}),
 	}
 	s.live = newHub(s)
@@ -114,6 +117,9 @@ func New(cfg Config, st *store.Store, p Pipeline, log *slog.Logger, now func() t
 func (c Config) withDefaults() Config {
 	if c.MaxBody <= 0 {
 		c.MaxBody = defaultMaxBody
+	}
+	if c.MaxInFlight <= 0 {
+		c.MaxInFlight = defaultMaxInFlight
 	}
 	if c.SessionIdle <= 0 {
 		c.SessionIdle = defaultSessionIdle

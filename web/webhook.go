@@ -19,8 +19,6 @@ import (
 
 // Bounds of the webhook endpoint.
 const (
-	// maxBodiesInFlight is how many bytes of bodies one process holds at once.
-	maxBodiesInFlight = 128 << 20
 	// bodyTime is how long a body may take to arrive.
 	bodyTime = 30 * time.Second
 	// drainTime is how long a refused body may keep its connection busy.

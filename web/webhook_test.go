@@ -260,7 +260,7 @@ func TestWebhookSlowBody(t *testing.T) {
 			t.Errorf("got %d, closes %v, want 400 and the connection closed", got.status, got.closes)
 		}
 	}
-	if len(b.pipeline.received) != 0 || b.server.flights.free != maxBodiesInFlight {
+	if len(b.pipeline.received) != 0 || b.server.flights.free != defaultMaxInFlight {
 		t.Errorf("got %d deliveries, %d bytes free", len(b.pipeline.received), b.server.flights.free)
 	}
 }
@@ -290,7 +290,7 @@ func TestWebhookBudget(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	held := b.server.flights.hold()
-	if !held.take(maxBodiesInFlight - 1) {
+	if !held.take(defaultMaxInFlight - 1) {
 		t.Fatal("the budget wasn't free")
 	}
 	request := head("POST", "Content-Type: application/json", "Content-Length: 2") + "{}"
@@ -302,7 +302,7 @@ func TestWebhookBudget(t *testing.T) {
 	if got := b.raw(t, request); got.status != http.StatusOK {
 		t.Errorf("budget free again: got %d, want 200", got.status)
 	}
-	if b.server.flights.free != maxBodiesInFlight {
+	if b.server.flights.free != defaultMaxInFlight {
 		t.Errorf("budget: got %d free, want all", b.server.flights.free)
 	}
 }

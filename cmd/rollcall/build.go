@@ -206,7 +206,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 		Account: fingerprint(c.GeonodeScraperAPIKey), PublicURL: c.publicBase(), Mode: pipeline.Mode(c.Mode),
 		PollFirst: c.PollFirst, PollCap: c.PollCap, PollMaxWait: c.PollMaxWait, WebhookFallback: c.WebhookFallback,
 		ReconcileEvery: c.ReconcileEvery, ReconcileOlderThan: c.ReconcileOlderThan, ReconcileWindow: c.ReconcileWindow,
-		URLsPerJob: c.URLsPerJob, GiveUpAfter: c.GiveUpAfter, GraceTime: c.SecretGrace,
+		ClaimLease: c.ClaimLease, URLsPerJob: c.URLsPerJob, GiveUpAfter: c.GiveUpAfter, GraceTime: c.SecretGrace,
 		VendorRPS: c.VendorRPS, VendorConcurrency: c.VendorConcurrency,
 		Signature: pipeline.SignatureSettings{
 			Header: c.SignatureHeader, DeliveryHeader: c.DeliveryHeader, EventHeader: c.EventHeader,
@@ -222,7 +222,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 func (s *stack) openWeb(front *door) error {
 	c := s.config
 	pages, err := web.New(web.Config{
-		PublicURL: c.publicBase(), TrustedProxies: c.Proxies(), MaxBody: int64(c.MaxBody),
+		PublicURL: c.publicBase(), TrustedProxies: c.Proxies(), MaxBody: int64(c.MaxBody), MaxInFlight: int64(c.MaxInFlight),
 		SessionIdle: c.SessionIdle, SessionMax: c.SessionMax, SecureCookies: strings.HasPrefix(c.PublicURL, "https://"),
 		Sandbox: c.simulated(), Mode: c.Mode, ReconcileEvery: c.ReconcileEvery, Version: thisRelease().Version,
 	}, s.store, s.pipeline, s.log, s.now)

@@ -154,7 +154,7 @@ func (p *Pipeline) find(ctx context.Context, c *call) (string, candidate, error)
 		called = *c.job.CalledAt
 	}
 	window := geonode.ListParams{
-		Start: p.clock.vendorTime(called).Add(-adoptSlack), End: p.clock.vendorTime(called).Add(claimLease + adoptSlack),
+		Start: p.clock.vendorTime(called).Add(-adoptSlack), End: p.clock.vendorTime(called).Add(p.cfg.ClaimLease + adoptSlack),
 	}
 	if c.job.Kind == store.KindExtract {
 		return p.findExtract(ctx, c, window)

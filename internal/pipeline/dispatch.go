@@ -16,9 +16,6 @@ import (
 
 // Bounds of a call that submits.
 const (
-	// claimLease outlives the longest submit, so that a claim past it is known
-	// to have no caller any more.
-	claimLease = 40 * time.Second
 	// recordTimeout is for writing down an answer that came: it is written
 	// even when the task's own time is up.
 	recordTimeout = 10 * time.Second
@@ -104,7 +101,7 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 		return fmt.Errorf("prepare job %d: %w", job.ID, err)
 	}
 	now := p.now()
-	claimed, err := p.store.ClaimJob(ctx, job.ID, now, now.Add(claimLease))
+	claimed, err := p.store.ClaimJob(ctx, job.ID, now, now.Add(p.cfg.ClaimLease))
 	if err != nil || !claimed {
 		return err
 	}

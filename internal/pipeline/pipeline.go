@@ -61,20 +61,23 @@ type Config struct {
 	ReconcileEvery                  time.Duration // 10 min.
 	ReconcileOlderThan              time.Duration // 2 min.
 	ReconcileWindow                 time.Duration // 48 h.
-	URLsPerJob                      int           // 1000.
-	GiveUpAfter                     time.Duration // 72 h.
-	RetryGaps                       []time.Duration
-	MissingGap                      time.Duration // Between two reads that count an item missing; 30 s.
-	ForgottenAfter                  time.Duration // 404s over this long mean forgotten; 30 min.
-	HeldFor                         time.Duration // Until a held event is foreign; 10 min.
-	AdoptGap                        time.Duration // Between two looks for an uncertain job; 2 min.
-	ProbeEvery                      time.Duration // Between two tries of a paused account; 60 s.
-	VendorRPS                       float64       // Submits a second a process; 20.
-	VendorConcurrency               int           // Calls at once a process, each way; 8.
-	GraceTime                       time.Duration // How long an old secret stays good; 24 h.
-	QuarantineRows                  int           // Refused deliveries kept a webhook; 1000.
-	Signature                       SignatureSettings
-	Fields                          FieldSettings
+	// ClaimLease is how long a call owns its job. It outlives the longest
+	// submit, so that a claim past it is known to have no caller any more.
+	ClaimLease        time.Duration // 1 min.
+	URLsPerJob        int           // 1000.
+	GiveUpAfter       time.Duration // 72 h.
+	RetryGaps         []time.Duration
+	MissingGap        time.Duration // Between two reads that count an item missing; 30 s.
+	ForgottenAfter    time.Duration // 404s over this long mean forgotten; 30 min.
+	HeldFor           time.Duration // Until a held event is foreign; 10 min.
+	AdoptGap          time.Duration // Between two looks for an uncertain job; 2 min.
+	ProbeEvery        time.Duration // Between two tries of a paused account; 60 s.
+	VendorRPS         float64       // Submits a second a process; 20.
+	VendorConcurrency int           // Calls at once a process, each way; 8.
+	GraceTime         time.Duration // How long an old secret stays good; 24 h.
+	QuarantineRows    int           // Refused deliveries kept a webhook; 1000.
+	Signature         SignatureSettings
+	Fields            FieldSettings
 }
 
 // withDefaults fills in what was left zero.
@@ -91,6 +94,7 @@ func (c Config) withDefaults() Config {
 		{&c.ReconcileEvery, 10 * time.Minute},
 		{&c.ReconcileOlderThan, 2 * time.Minute},
 		{&c.ReconcileWindow, 48 * time.Hour},
+		{&c.ClaimLease, time.Minute},
 		{&c.GiveUpAfter, 72 * time.Hour},
 		{&c.MissingGap, 30 * time.Second},
 		{&c.ForgottenAfter, 30 * time.Minute},
