@@ -26,9 +26,17 @@ type readPage struct {
 	misnumbered bool
 }
 
+// maxCharge is the most tokens that one page is believed to have cost; a token
+// is one request. With it no batch can count past its columns, which would
+// keep its pages from being stored.
+const maxCharge = 10_000
+
 // add sorts one reported item. States other than the three ends are no report:
 // the item counts as missing until it is.
 func (r *readPage) add(s *settling, item *store.CarriedItem, status geonode.Status, data *geonode.Content, failure *geonode.ItemError, meta geonode.Metadata, charged geonode.Count) {
+	if charged.N > maxCharge {
+		charged = geonode.Count{}
+	}
 	switch status {
 	case geonode.StatusCompleted:
 		if data.Empty() {
