@@ -77,7 +77,7 @@ func (s *settling) look(ctx context.Context) error {
 		return err
 	}
 	if wait > 0 {
-		return s.shutOut(ctx, wait)
+		return river.JobSnooze(wait)
 	}
 	if s.job.Kind == store.KindExtract {
 		return s.extract(ctx)
@@ -85,17 +85,11 @@ func (s *settling) look(ctx context.Context) error {
 	return s.pages(ctx)
 }
 
-// shutOut ends a look that the gate does not let through. Throttling does not
-// move a job's deadline; an account that is paused does, since that is ours.
-func (s *settling) shutOut(ctx context.Context, wait time.Duration) error {
-	if !s.tooOld(s.now()) {
-		return river.JobSnooze(wait)
-	}
-	gate, err := s.gates.see(ctx, store.GateRead)
-	if err != nil {
-		return err
-	}
-	if gate.PausedAt != nil {
+// shutOut ends a look that the vendor refused. Throttling does not move a job's
+// deadline; an account that is paused does, since that is ours. A look that a
+// closed gate put off is none: nobody asked, so nothing is given up for it.
+func (s *settling) shutOut(ctx context.Context, wait time.Duration, throttled bool) error {
+	if !throttled || !s.tooOld(s.now()) {
 		return river.JobSnooze(wait)
 	}
 	return s.giveUp(ctx, "GAVE_UP", "the vendor kept refusing to be asked about it")
@@ -111,10 +105,11 @@ func (s *settling) notYet(ctx context.Context, status geonode.Status, reports js
 	if s.tooOld(now) {
 		return s.giveUp(ctx, "GAVE_UP", fmt.Sprintf("the vendor had not finished it after %s", s.cfg.GiveUpAfter))
 	}
+	next := s.nextPoll(ctx, s.job, now)
 	return s.putOff(ctx, func(ctx context.Context, tx store.Tx) (bool, error) {
 		return tx.NoteReading(ctx, store.Reading{
 			JobID: s.job.ID, SeenSeq: s.job.WakeSeq, VendorStatus: store.CleanText(string(status)), Reports: reports,
-			NextPollAt: s.nextPoll(ctx, s.job, now), Overdue: s.overdue(s.job, now),
+			NextPollAt: next, Overdue: s.overdue(s.job, now),
 		})
 	})
 }
@@ -150,8 +145,10 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 		return err
 	}
 	if account {
-		s.health.note(s.job.ID, errors.Is(cause, geonode.ErrUnauthorized))
-		return s.shutOut(ctx, wait)
+		if errors.Is(cause, geonode.ErrUnauthorized) {
+			s.health.note(s.job.ID, true)
+		}
+		return s.shutOut(ctx, wait, errors.Is(cause, geonode.ErrThrottled))
 	}
 	if errors.Is(cause, geonode.ErrNotFound) {
 		s.health.note(s.job.ID, true)
@@ -162,8 +159,9 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 	if s.tooOld(now) {
 		return s.giveUp(ctx, "GAVE_UP", "the vendor could not be asked about it in time")
 	}
+	next := s.nextPoll(ctx, s.job, now)
 	return s.putOff(ctx, func(ctx context.Context, tx store.Tx) (bool, error) {
-		return tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, s.nextPoll(ctx, s.job, now))
+		return tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next)
 	})
 }
 
@@ -176,18 +174,19 @@ func (s *settling) tooOld(now time.Time) bool {
 // something else is wrong, and nothing is failed.
 func (s *settling) notFound(ctx context.Context) error {
 	now := s.now()
+	next := s.nextPoll(ctx, s.job, now)
 	var n int
 	var first time.Time
-	ended := false
+	ended, believed := false, false
 	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
 		if n, first, err = tx.NoteNotFound(ctx, s.job.ID, now); err != nil {
 			return err
 		}
-		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, s.nextPoll(ctx, s.job, now)); err != nil || !ended {
+		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next); err != nil || !ended {
 			return err
 		}
-		if s.believed(n, first, now) {
+		if believed = s.believed(n, first, now); believed {
 			return nil
 		}
 		return finish(ctx, tx, s.task)
@@ -197,7 +196,7 @@ func (s *settling) notFound(ctx context.Context) error {
 		return err
 	case !ended:
 		return again()
-	case s.believed(n, first, now):
+	case believed:
 		return s.giveUp(ctx, "VENDOR_FORGOT", "the vendor no longer knows the job")
 	}
 	return nil
