@@ -23,6 +23,7 @@ import (
 // elsewhere, and links lead out without telling where from.
 type reader struct {
 	markdown goldmark.Markdown
+	blocks   parser.Parser
 	policy   *bluemonday.Policy
 }
 
@@ -35,6 +36,7 @@ var markdownReader = sync.OnceValue(func() *reader {
 			goldmark.WithExtensions(extension.GFM),
 			goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(linkedImages{}, 500))),
 		),
+		blocks: blockParser(),
 		policy: readingPolicy(),
 	}
 })
@@ -113,12 +115,17 @@ func insideLink(n ast.Node) bool {
 	return false
 }
 
-// render makes the HTML. Links relative to the page lead to where the page
-// came from.
+// render makes the HTML, or returns errTangled. Links relative to the page lead
+// to where the page came from.
 func (r *reader) render(markdown []byte, base string) (string, error) {
 	source := []byte(printable(markdown))
+	if r.tangled(source) {
+		return "", errTangled
+	}
 	doc := r.markdown.Parser().Parse(text.NewReader(source))
-	resolveLinks(doc, base)
+	if !resolveLinks(doc, base) {
+		return "", errTangled
+	}
 	var out bytes.Buffer
 	if err := r.markdown.Renderer().Render(&out, source, doc); err != nil {
 		return "", fmt.Errorf("render markdown: %w", err)
@@ -126,21 +133,36 @@ func (r *reader) render(markdown []byte, base string) (string, error) {
 	return r.policy.SanitizeReader(&out).String(), nil
 }
 
-func resolveLinks(doc ast.Node, base string) {
+// resolveLinks reports false when the addresses are more than maxAddresses in
+// all.
+func resolveLinks(doc ast.Node, base string) bool {
 	from, err := url.Parse(base)
-	if err != nil {
-		return
-	}
+	total := 0
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		link, ok := n.(*ast.Link)
-		if !ok || !entering {
+		if !entering {
 			return ast.WalkContinue, nil
 		}
-		if to, err := from.Parse(string(link.Destination)); err == nil {
-			link.Destination = []byte(to.String())
+		switch link := n.(type) {
+		case *ast.Image:
+			total += len(link.Destination) + len(link.Title)
+		case *ast.Link:
+			if err == nil {
+				resolveLink(link, from)
+			}
+			total += len(link.Destination) + len(link.Title)
+		}
+		if total > maxAddresses {
+			return ast.WalkStop, nil
 		}
 		return ast.WalkContinue, nil
 	})
+	return total <= maxAddresses
+}
+
+func resolveLink(link *ast.Link, from *url.URL) {
+	if to, err := from.Parse(string(link.Destination)); err == nil {
+		link.Destination = []byte(to.String())
+	}
 }
 
 // printable is content as text: broken UTF-8 and NUL become the character that

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -110,6 +111,9 @@ func (s *Server) fillResult(ctx context.Context, id int64, p *views.ResultProps)
 			return err
 		}
 		p.SafeHTML, err = markdownReader().render(whole(content), p.URL)
+		if errors.Is(err, errTangled) {
+			p.SafeHTML, err = tangledNote, nil
+		}
 		return err
 	case views.TabMarkdown:
 		content, err := s.store.ResultPart(ctx, id, store.PartMarkdown, shownSource)
