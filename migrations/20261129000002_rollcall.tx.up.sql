@@ -97,7 +97,9 @@ CREATE TABLE jobs (
     misnumbered boolean NOT NULL DEFAULT false,
     charged integer NOT NULL DEFAULT 0,
     cancel_requested_at timestamptz
-);
+-- A job's row changes often, mostly in columns without an index: room in its
+-- page keeps those changes from touching the indexes.
+) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX jobs_vendor_job_id_key ON jobs (vendor_job_id) WHERE vendor_job_id IS NOT NULL;
 CREATE INDEX jobs_batch_idx ON jobs (batch_id, id);
 CREATE INDEX jobs_parent_idx ON jobs (parent_job_id) WHERE parent_job_id IS NOT NULL;

@@ -256,7 +256,8 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_state_check CHECK ((state = ANY (ARRAY['intended'::text, 'calling'::text, 'uncertain'::text, 'accepted'::text, 'settled'::text, 'given_up'::text, 'refused'::text, 'withdrawn'::text, 'split'::text]))),
     CONSTRAINT jobs_vendor_job_id_check CHECK (((char_length(vendor_job_id) >= 1) AND (char_length(vendor_job_id) <= 200))),
     CONSTRAINT jobs_wake_net_check CHECK ((wake_net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text])))
-);
+)
+WITH (fillfactor='70');
 
 ALTER TABLE public.jobs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.jobs_id_seq

@@ -44,15 +44,17 @@ func (t Tx) Arrive(ctx context.Context, group []*Arrival) ([]int64, error) {
 	return jobs, t.insertArrivals(ctx, group)
 }
 
-// processEvents inserts the idempotency records and returns which are new.
+// processEvents inserts the idempotency records, claimed at once for jobs that
+// are known, and returns which are new.
 func (t Tx) processEvents(ctx context.Context, group []*Arrival) (map[string]bool, error) {
 	ids, events, at := make([]string, len(group)), make([]string, len(group)), make([]time.Time, len(group))
 	for i, a := range group {
 		ids[i], events[i], at[i] = a.VendorJobID, CleanText(a.EventType), a.ReceivedAt
 	}
-	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO processed_events (vendor_job_id, event_type, received_at, state)
-		SELECT DISTINCT ON (id) id, event, at, 'held'
-		FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS g (id, event, at) ORDER BY id, at
+	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO processed_events (vendor_job_id, event_type, received_at, state, job_id)
+		SELECT DISTINCT ON (g.id) g.id, g.event, g.at, CASE WHEN j.id IS NULL THEN 'held' ELSE 'claimed' END, j.id
+		FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS g (id, event, at)
+		LEFT JOIN jobs j ON j.vendor_job_id = g.id ORDER BY g.id, g.at
 		ON CONFLICT (vendor_job_id) DO NOTHING RETURNING vendor_job_id`, ids, events, at)
 	if err != nil {
 		return nil, translate(err)
@@ -69,7 +71,8 @@ func (t Tx) processEvents(ctx context.Context, group []*Arrival) (map[string]boo
 	return first, translate(rows.Err())
 }
 
-// claimKnown finds the jobs the group is about and marks their events claimed.
+// claimKnown finds the jobs the group is about and claims for them events that
+// were held until now.
 func (t Tx) claimKnown(ctx context.Context, group []*Arrival) (map[string]int64, error) {
 	ids := make([]string, len(group))
 	for i, a := range group {
