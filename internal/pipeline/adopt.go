@@ -2,14 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"rollcall/internal/geonode"
 	"rollcall/store"
@@ -25,7 +25,9 @@ const (
 	candidateGap = 10 * time.Second
 	// contestedGap is when to look again after another job took the one found.
 	contestedGap = time.Second
-	listPages    = 200 // At most, a list; more means the vendor's counts are off.
+	// clockTries is how often a look is repeated when it corrects the clock.
+	clockTries = 3
+	listPages  = 200 // At most, a list; more means the vendor's counts are off.
 )
 
 type adoptWorker struct {
@@ -35,7 +37,7 @@ type adoptWorker struct {
 
 // Work implements river.Worker.
 func (w *adoptWorker) Work(ctx context.Context, task *river.Job[adoptArgs]) error {
-	err := w.p.adopt(ctx, task.Args.JobID)
+	err := w.p.adopt(ctx, task.Args.JobID, tries(task.JobRow))
 	if _, snoozed := errors.AsType[*river.JobSnoozeError](err); err == nil || snoozed {
 		return err
 	}
@@ -54,7 +56,7 @@ const (
 // adopt looks for the vendor job that a lost call may have made. Only one that
 // asks for the same, was made in the call's window and is recorded nowhere is
 // adopted; only after two looks that found none is the call made again.
-func (p *Pipeline) adopt(ctx context.Context, id int64) error {
+func (p *Pipeline) adopt(ctx context.Context, id int64, tries int) error {
 	job, err := p.store.Job(ctx, id)
 	if err != nil {
 		return err
@@ -80,10 +82,33 @@ func (p *Pipeline) adopt(ctx context.Context, id int64) error {
 		return err
 	}
 	id2, verdict, err := p.find(ctx, c)
+	if late := tries >= leastTries && now.Sub(job.CreatedAt) > p.cfg.GiveUpAfter; late && undecided(verdict, err) {
+		return p.refuse(ctx, job, "GAVE_UP", "the vendor did not show in time whether it took the call", true)
+	}
 	if err != nil {
 		return p.lookFailed(ctx, err)
 	}
 	return p.decide(ctx, c, id2, verdict)
+}
+
+// undecided reports a look that may bring no more the next time. An account
+// that is refused is ours to mend and no reason to give up.
+func undecided(verdict candidate, err error) bool {
+	if err != nil {
+		return !errors.Is(err, geonode.ErrUnauthorized) && !errors.Is(err, geonode.ErrBalance)
+	}
+	return verdict == maybeOur
+}
+
+// tries is how often a task ran, counting this time.
+func tries(task *rivertype.JobRow) int {
+	var meta struct {
+		Snoozes int `json:"snoozes"`
+	}
+	if err := json.Unmarshal(task.Metadata, &meta); err != nil {
+		return task.Attempt // Not River's: then only its attempts count.
+	}
+	return task.Attempt + meta.Snoozes
 }
 
 // lookFailed puts the look off when the vendor cannot be asked: a look that
@@ -96,7 +121,7 @@ func (p *Pipeline) lookFailed(ctx context.Context, cause error) error {
 	if account {
 		return river.JobSnooze(wait)
 	}
-	if _, ok := errors.AsType[*geonode.Error](cause); ok {
+	if _, ok := errors.AsType[*geonode.Error](cause); ok || errors.Is(cause, errHoles) || errors.Is(cause, errClock) {
 		return river.JobSnooze(time.Second + jitter(4*time.Second))
 	}
 	return cause
@@ -147,8 +172,24 @@ func uncontested(ctx context.Context, tx store.Tx, job *store.Job, adopted bool)
 	return err
 }
 
-// find looks through the list of the job's kind for the call's window.
+// errClock reports that each look showed another time at the vendor.
+var errClock = errors.New("the vendor's clock cannot be told")
+
+// find looks through the list of the job's kind for the call's window. The
+// window is by the vendor's clock, which the answer itself may show to be
+// another than was thought: a look in the wrong window is no look.
 func (p *Pipeline) find(ctx context.Context, c *call) (string, candidate, error) {
+	for range clockTries {
+		ahead := p.clock.ahead()
+		id, verdict, err := p.findIn(ctx, c)
+		if err != nil || verdict == ours || (p.clock.ahead()-ahead).Abs() < adoptSlack/2 {
+			return id, verdict, err
+		}
+	}
+	return "", notOurs, errClock
+}
+
+func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, error) {
 	called := c.job.CreatedAt
 	if c.job.CalledAt != nil {
 		called = *c.job.CalledAt
@@ -167,6 +208,9 @@ func (p *Pipeline) findExtract(ctx context.Context, c *call, window geonode.List
 	for page := 1; page <= listPages; page++ {
 		window.Page = page
 		got, err := p.vendor.ListExtracts(ctx, geonode.ExtractListParams{ListParams: window, URL: c.items[0].URL})
+		if err == nil {
+			err = p.heard(ctx, got.Reply)
+		}
 		if err != nil {
 			return "", notOurs, err
 		}
@@ -193,30 +237,14 @@ func (p *Pipeline) findExtract(ctx context.Context, c *call, window geonode.List
 	return bestID, best, nil
 }
 
-// compareExtract looks at the job itself: once it has ended it echoes its
-// options, before that the address and the window must do.
-func (p *Pipeline) compareExtract(ctx context.Context, c *call, id string) (candidate, error) {
-	got, err := p.vendor.GetExtract(ctx, id)
-	if errors.Is(err, geonode.ErrNotFound) {
-		return notOurs, nil
-	}
-	if err != nil {
-		return notOurs, err
-	}
-	if !got.Status.Terminal() || got.Metadata.Raw == nil {
-		return ours, nil
-	}
-	if !sameOptions(c, got.Metadata.Config) {
-		return notOurs, nil
-	}
-	return ours, nil
-}
-
 func (p *Pipeline) findBatch(ctx context.Context, c *call, window geonode.ListParams) (string, candidate, error) {
 	best, bestID := notOurs, ""
 	for page := 1; page <= listPages; page++ {
 		window.Page = page
 		got, err := p.vendor.ListBatches(ctx, window)
+		if err == nil {
+			err = p.heard(ctx, got.Reply)
+		}
 		if err != nil {
 			return "", notOurs, err
 		}
@@ -244,47 +272,6 @@ func (p *Pipeline) findBatch(ctx context.Context, c *call, window geonode.ListPa
 	return bestID, best, nil
 }
 
-// compareBatch reads all of a batch's results and holds them against what was
-// sent. A batch that still runs has not shown all its URLs.
-func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candidate, error) {
-	carried := make([]store.CarriedItem, len(c.items))
-	for i, it := range c.items {
-		carried[i] = store.CarriedItem{InputIndex: it.InputIndex, ItemID: it.ItemID, URL: it.URL}
-	}
-	seen := 0
-	for page := 1; page <= len(c.items)/geonode.MaxResultPage+1; page++ {
-		got, err := p.vendor.GetBatch(ctx, id, geonode.Page{Number: page})
-		if errors.Is(err, geonode.ErrNotFound) {
-			return notOurs, nil
-		}
-		if err != nil {
-			return notOurs, err
-		}
-		var aside []string
-		for _, u := range got.InvalidURLs.List {
-			aside = append(aside, u.URL)
-		}
-		number := numberItems(carried, aside)
-		for i := range got.Results {
-			if number.find(&got.Results[i]) == nil {
-				return notOurs, nil
-			}
-		}
-		seen += len(got.Results)
-		if !got.Status.Terminal() && page == 1 && seen+len(aside) < len(c.items) {
-			return maybeOur, nil
-		}
-		if seen+len(aside) >= len(c.items) {
-			return ours, nil
-		}
-		if len(got.Results) == 0 {
-			break
-		}
-	}
-	// Ended without having shown every URL: too little to tell by.
-	return notOurs, nil
-}
-
 // firstOf compares candidates that are recorded nowhere and stops at ours.
 func (p *Pipeline) firstOf(ctx context.Context, ids []string, compare func(string) (candidate, error)) (string, candidate, error) {
 	known, err := p.store.KnownVendorIDs(ctx, ids)
@@ -308,35 +295,6 @@ func (p *Pipeline) firstOf(ctx context.Context, ids []string, compare func(strin
 		}
 	}
 	return bestID, best, nil
-}
-
-// sameOptions compares the vendor's echo with what was asked; a member that
-// was not echoed says nothing either way.
-func sameOptions(c *call, echo geonode.JobConfig) bool {
-	if echo.RenderJS != nil && *echo.RenderJS != c.options.RenderJS {
-		return false
-	}
-	if !sameFormats(c.options.Formats, echo.Formats) {
-		return false
-	}
-	if echo.Proxy != nil && c.options.ProxyCountry != "" && !strings.EqualFold(echo.Proxy.Country, c.options.ProxyCountry) {
-		return false
-	}
-	if echo.Wait != nil && (c.options.WaitFor != "" || echo.Wait.For != "") && echo.Wait.For != c.options.WaitFor {
-		return false
-	}
-	return true
-}
-
-func sameFormats(asked []string, echo []geonode.Format) bool {
-	if len(echo) == 0 {
-		return true
-	}
-	got := make([]string, len(echo))
-	for i, f := range echo {
-		got[i] = string(f)
-	}
-	return slices.Equal(slices.Sorted(slices.Values(asked)), slices.Sorted(slices.Values(got)))
 }
 
 // errHoles reports a list with rows that could not be read: the job looked for

@@ -21,6 +21,12 @@ const (
 	recordTimeout = 10 * time.Second
 	// maxSplits bounds how often a job is halved: 1,000 URLs end at 8.
 	maxSplits = 7
+	// leastTries is how many tries a job past its deadline has had when it is
+	// given up: the time may have passed while nobody could try.
+	leastTries = 3
+	// toldCalls is how many declined calls each have a line in the timeline;
+	// of the later ones only those whose number is a power of two.
+	toldCalls = 8
 	// patience is how long a task waits for its turn before it goes back to
 	// the queue.
 	patience = 2 * time.Second
@@ -90,9 +96,6 @@ func (p *Pipeline) holderGone(ctx context.Context, job *store.Job) error {
 }
 
 func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
-	if p.now().Sub(job.CreatedAt) > p.cfg.GiveUpAfter {
-		return p.refuse(ctx, job, "GAVE_UP", "the vendor took no call for it in time")
-	}
 	if err := p.turn(ctx); err != nil {
 		return err
 	}
@@ -196,6 +199,7 @@ func (p *Pipeline) submitCall(ctx context.Context, c *call) (accepted, error) {
 // side, so whichever commits later sees the other.
 func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accepted, adopted bool) error {
 	now := p.now()
+	p.clock.note(yes.date, now)
 	a := store.Acceptance{
 		JobID: job.ID, CallNo: job.CallNo, VendorJobID: yes.id, Account: p.cfg.Account, Status: store.CleanText(yes.status),
 		InvalidURLs: invalidList(yes.invalid), Adopted: adopted, At: now, NextPollAt: p.firstPoll(ctx, now),
@@ -223,7 +227,7 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		return river.JobSnooze(contestedGap)
 	}
 	if errors.Is(err, store.ErrTaken) {
-		return p.refuse(ctx, job, "VENDOR_ID_REUSED", "the vendor answered with the id of another job")
+		return p.refuse(ctx, job, "VENDOR_ID_REUSED", "the vendor answered with the id of another job", false)
 	}
 	if err != nil {
 		return fmt.Errorf("record vendor job of job %d: %w", job.ID, err)
@@ -268,8 +272,13 @@ func (p *Pipeline) declined(ctx context.Context, c *call, cause error) error {
 	if !errors.As(cause, &e) {
 		return cause
 	}
+	paused := account && !errors.Is(cause, geonode.ErrThrottled)
 	switch {
 	case account || e.Retryable() || e.Status == 0:
+		// A paused account is ours to mend: its jobs wait for as long as it takes.
+		if !paused && job.CallNo >= leastTries && p.now().Sub(job.CreatedAt) > p.cfg.GiveUpAfter {
+			return p.refuse(ctx, job, "GAVE_UP", "the vendor took no call for it in time: "+vendorCode(e), true)
+		}
 		if wait == 0 {
 			wait = jitter(doubling(time.Second, maxRetryGap, job.CallNo)) + time.Second/4
 		}
@@ -277,7 +286,7 @@ func (p *Pipeline) declined(ctx context.Context, c *call, cause error) error {
 	case e.PlanLimit() && len(c.items) > 1 && job.Depth < maxSplits:
 		return p.split(ctx, c, e)
 	}
-	return p.refuse(ctx, job, vendorCode(e), vendorMessage(e))
+	return p.refuse(ctx, job, vendorCode(e), vendorMessage(e), false)
 }
 
 // uncertain leaves the job to adopt: the vendor may have taken the call.
@@ -305,7 +314,7 @@ func (p *Pipeline) release(ctx context.Context, job *store.Job, e *geonode.Error
 	now := p.now()
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		ok, err := tx.ReleaseJob(ctx, job.ID, job.CallNo)
-		if err != nil || !ok {
+		if err != nil || !ok || !told(job.CallNo) {
 			return err
 		}
 		return tx.InsertEvents(ctx, []store.JobEvent{{
@@ -319,8 +328,12 @@ func (p *Pipeline) release(ctx context.Context, job *store.Job, e *geonode.Error
 	return river.JobSnooze(wait)
 }
 
+// told reports whether a declined call gets a line in the timeline: a vendor
+// that is away for a day would fill it otherwise.
+func told(callNo int) bool { return callNo <= toldCalls || callNo&(callNo-1) == 0 }
+
 // refuse ends a job that the vendor will not take, and its items with it.
-func (p *Pipeline) refuse(ctx context.Context, job *store.Job, code, message string) error {
+func (p *Pipeline) refuse(ctx context.Context, job *store.Job, code, message string, retryable bool) error {
 	now := p.now()
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		items, err := tx.SendList(ctx, job.ID)
@@ -333,7 +346,7 @@ func (p *Pipeline) refuse(ctx context.Context, job *store.Job, code, message str
 		}
 		ends := make([]store.Ending, len(items))
 		for i, it := range items {
-			ends[i] = store.Ending{ItemID: it.ItemID, Code: code, Message: message}
+			ends[i] = store.Ending{ItemID: it.ItemID, Code: code, Message: message, Retryable: retryable}
 		}
 		return p.failAll(ctx, tx, job, ends, "refused", code+": "+message, now)
 	})

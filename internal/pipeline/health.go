@@ -69,6 +69,13 @@ func (c *clock) note(vendor, ours time.Time) {
 	c.offset = vendor.Sub(ours)
 }
 
+// ahead is how far the vendor's clock is ahead of ours, as far as is known.
+func (c *clock) ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.offset
+}
+
 // vendorTime is one of our times as the vendor's clock shows it.
 func (c *clock) vendorTime(t time.Time) time.Time {
 	c.mu.Lock()

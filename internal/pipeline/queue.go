@@ -78,6 +78,10 @@ func active() []rivertype.JobState {
 	}
 }
 
+// unended are active and retryable: of what the sweep asks for every few
+// seconds, tasks that wait for their retry would pile up.
+func unended() []rivertype.JobState { return append(active(), rivertype.JobStateRetryable) }
+
 // queue is River behind the few verbs the pipeline needs.
 type queue struct {
 	client *river.Client[*sql.Tx]
@@ -189,7 +193,7 @@ func (q *queue) adopt(ctx context.Context, jobIDs []int64) error {
 	params := make([]river.InsertManyParams, len(jobIDs))
 	for i, id := range jobIDs {
 		params[i] = river.InsertManyParams{Args: adoptArgs{JobID: id}, InsertOpts: &river.InsertOpts{
-			Queue: queueMaintenance, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: active()},
+			Queue: queueMaintenance, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
 		}}
 	}
 	if len(params) == 0 {
