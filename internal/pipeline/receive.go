@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,9 @@ type Answer struct {
 
 // keptBody is how much of a verified body is kept, in bytes.
 const keptBody = 256 << 10
+
+// keptText is how much of a name or an id is kept for people to read, in bytes.
+const keptText = 200
 
 // keptHeaders is how much of the headers is kept, in bytes of JSON.
 const keptHeaders = 16 << 10
@@ -84,8 +88,8 @@ func (p *Pipeline) refuse401(ctx context.Context, e *endpoint, in Incoming, req 
 	}
 	d := p.delivery(in, &e.webhook.ID)
 	d.Verdict, d.Status, d.Reason = a.Verdict, a.Status, a.Message
-	d.VendorDeliveryID = req.deliveryID
-	d.EventType = in.Header.Get(p.cfg.Signature.EventHeader)
+	d.VendorDeliveryID = clip(req.deliveryID, keptText)
+	d.EventType = clip(in.Header.Get(p.cfg.Signature.EventHeader), keptText)
 	p.refused.add(ctx, d)
 	return a
 }
@@ -94,7 +98,8 @@ func (p *Pipeline) refuse401(ctx context.Context, e *endpoint, in Incoming, req 
 func (p *Pipeline) delivery(in Incoming, webhookID *int64) *store.Delivery {
 	body := in.Body
 	if len(body) > keptBody {
-		body = body[:keptBody]
+		// A copy: a part would keep the whole in memory for as long as it waits.
+		body = bytes.Clone(body[:keptBody])
 	}
 	if body == nil {
 		body = []byte{}
@@ -131,17 +136,19 @@ func (p *Pipeline) verified(ctx context.Context, e *endpoint, in Incoming, versi
 		return Answer{Status: d.Status, Verdict: d.Verdict, Message: d.Reason}
 	}
 	env, err := p.cfg.Fields.readEnvelope(in.Body)
-	d.VendorJobID, d.EventType, d.VendorDeliveryID = clip(env.jobID, 200), clip(env.event, 200), clip(env.deliveryID, 200)
+	d.EventType, d.VendorDeliveryID = clip(env.event, keptText), clip(env.deliveryID, keptText)
 	if named := in.Header.Get(p.cfg.Signature.EventHeader); err == nil && named != "" && env.event != "" && named != env.event {
 		err = errors.New("the event in the header is not the one in the body")
 	}
 	if err != nil {
+		d.VendorJobID = clip(env.jobID, keptText)
 		d.Verdict, d.Status, d.Reason = store.VerdictUnreadable, http.StatusBadRequest, err.Error()
 		p.refused.add(ctx, d)
 		return Answer{Status: d.Status, Verdict: d.Verdict, Message: d.Reason}
 	}
 	a := &store.Arrival{Delivery: *d}
-	a.Status = http.StatusOK
+	// Not clipped: 200 characters may be more bytes, and half an id is another.
+	a.VendorJobID, a.Status = env.jobID, http.StatusOK
 	if err := p.groups.commit(ctx, a); err != nil {
 		return p.ourFault(ctx, "commit the delivery", err)
 	}

@@ -286,3 +286,18 @@ func TestSecretsAreNeitherStoredNorLoggedInTheOpen(t *testing.T) {
 		t.Error("the vendor's echo of a custom header is stored")
 	}
 }
+
+// TestLongestJobIDIsTakenUpWhole: 200 characters of any script are a job id,
+// and half of one would be another job's.
+func TestLongestJobIDIsTakenUpWhole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true})
+	name, id := r.newWebhook("batch_completed"), strings.Repeat("\u00fc", 200)
+	a := r.pipe.Receive(t.Context(), signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", id)))
+	if a.Status != http.StatusOK {
+		t.Fatalf("got %+v, want it taken up", a)
+	}
+	if got := r.text(`SELECT vendor_job_id FROM processed_events`); got != id {
+		t.Errorf("taken up for %q, want the whole id", got)
+	}
+}
