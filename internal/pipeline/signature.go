@@ -78,9 +78,11 @@ func parseForm(s string) (form, bool) {
 	return form{parts[0], parts[1], parts[2], parts[3]}, true
 }
 
-// choices are the forms that the settings leave open, the likeliest first.
+// choices are the forms that the settings leave open, the likeliest first. A
+// pinned form is the only one, unless the settings name another: what a person
+// set stands over what was once seen.
 func (s SignatureSettings) choices(pinned string) []form {
-	if f, ok := parseForm(pinned); ok {
+	if f, ok := parseForm(pinned); ok && s.allow(f) {
 		return []form{f}
 	}
 	var out []form
@@ -94,6 +96,12 @@ func (s SignatureSettings) choices(pinned string) []form {
 		}
 	}
 	return out
+}
+
+// allow reports whether the settings leave the form open.
+func (s SignatureSettings) allow(f form) bool {
+	return slices.Contains(open(s.Signed, signedAs()), f.signed) && slices.Contains(open(s.Key, keyForms()), f.key) &&
+		slices.Contains(open(s.Prefix, prefixes()), f.prefix) && slices.Contains(open(s.Encoding, encodings()), f.encoding)
 }
 
 func open(setting string, all []string) []string {

@@ -139,3 +139,17 @@ func TestSignatureSettingsAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSettingsStandOverThePinnedForm: a person who names another form than the
+// first delivery showed is obeyed; one who names the same keeps it.
+func TestSettingsStandOverThePinnedForm(t *testing.T) {
+	t.Parallel()
+	pinned := form{"body", "whole", "none", "hex"}.String()
+	r := signedForm(sandbox.Sign(sandbox.SignatureForm{Encoding: "base64"}, formSecret, "", "", []byte(formBody)))
+	if _, ok := verify(r, formSecret, SignatureSettings{Encoding: "base64"}.withDefaults().choices(pinned)); !ok {
+		t.Error("not verified in the form that the settings name")
+	}
+	if got := (SignatureSettings{Encoding: "hex"}).withDefaults().choices(pinned); len(got) != 1 {
+		t.Errorf("got %d forms, want the pinned one", len(got))
+	}
+}
