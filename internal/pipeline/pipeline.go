@@ -247,7 +247,7 @@ func (p *Pipeline) pollLoop(ctx context.Context) {
 }
 
 // sweepLoop looks for what no task of its own looks after: claims whose holder
-// died, events that were held too long, an account that may work again.
+// died and events that were held too long.
 func (p *Pipeline) sweepLoop(ctx context.Context) {
 	p.every(ctx, 5*p.cfg.PollTick, p.Sweep)
 }
