@@ -85,6 +85,7 @@ func unended() []rivertype.JobState { return append(active(), rivertype.JobState
 // queue is River behind the few verbs the pipeline needs.
 type queue struct {
 	client *river.Client[*sql.Tx]
+	db     *sql.DB
 }
 
 func newQueue(p *Pipeline) (*queue, error) {
@@ -114,7 +115,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
-	return &queue{client: client}, nil
+	return &queue{client: client, db: p.store.SQL()}, nil
 }
 
 // quiet keeps River's notes of every task out of the log.
@@ -208,6 +209,29 @@ func reconcileOpts() *river.InsertOpts {
 		Queue: queueMaintenance, MaxAttempts: 1,
 		UniqueOpts: river.UniqueOpts{ByState: active()},
 	}
+}
+
+// stranded lists intended jobs, made before the time, whose dispatch task is
+// gone.
+func (q *queue) stranded(ctx context.Context, before time.Time, limit int) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT j.id FROM jobs j
+		WHERE j.state = 'intended' AND j.created_at <= $1 AND NOT EXISTS (SELECT FROM river_job t
+			WHERE t.kind = 'dispatch' AND t.state NOT IN ('completed', 'cancelled', 'discarded')
+			  AND (t.args->>'job_id')::bigint = j.id)
+		ORDER BY j.id LIMIT $2`, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("look for jobs without a task: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // Err tells what went wrong.
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("look for jobs without a task: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
 }
 
 // reconcile asks for a run; while one waits or runs, it joins that.

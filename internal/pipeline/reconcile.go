@@ -22,6 +22,8 @@ const (
 	reconcilePasses = 3
 	// reconcileSingly bounds the older jobs asked about one by one in a run.
 	reconcileSingly = 200
+	// strandedGroup bounds the jobs without a task that one run helps.
+	strandedGroup = 1000
 	// listTries is how often one page of a list is asked for.
 	listTries = 5
 )
@@ -67,6 +69,9 @@ func (p *Pipeline) Reconcile(ctx context.Context, trigger string) (*store.Reconc
 	if err := p.store.StartRun(ctx, run); err != nil {
 		return nil, fmt.Errorf("start a reconcile run: %w", err)
 	}
+	if err := p.dispatchStranded(ctx); err != nil {
+		p.runError(ctx, run, "jobs without a task", err)
+	}
 	seen := map[string]bool{}
 	for _, kind := range []store.Kind{store.KindExtract, store.KindBatch, store.KindCrawl} {
 		if err := p.reconcileList(ctx, run, kind, seen); err != nil {
@@ -88,6 +93,24 @@ func (p *Pipeline) Reconcile(ctx context.Context, trigger string) (*store.Reconc
 		return run, fmt.Errorf("finish reconcile run %d: %w", run.ID, err)
 	}
 	return run, nil
+}
+
+// dispatchStranded adds a task for each intended job that has none: nothing
+// else would ever call for it. A task is lost when River gives it up, or when
+// somebody deletes it.
+func (p *Pipeline) dispatchStranded(ctx context.Context) error {
+	ids, err := p.queue.stranded(ctx, p.now().Add(-p.cfg.ReconcileOlderThan), strandedGroup)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	p.log.WarnContext(ctx, "jobs that wait for a call had no task", slog.Int("jobs", len(ids)))
+	jobs := make([]*store.Job, len(ids))
+	for i, id := range ids {
+		jobs[i] = &store.Job{ID: id}
+	}
+	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		return p.queue.dispatch(ctx, tx, jobs, time.Time{})
+	})
 }
 
 func (p *Pipeline) runError(ctx context.Context, run *store.ReconcileRun, what string, err error) {
