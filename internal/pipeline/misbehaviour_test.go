@@ -247,3 +247,21 @@ func TestIntendedJobWithoutATaskIsCalledFor(t *testing.T) {
 		t.Errorf("got %d calls, want 2", got)
 	}
 }
+
+// TestAnswerThatCannotBeWrittenKeepsNoJobOpen: whatever keeps an answer out of
+// the database, past its deadline the job ends.
+func TestAnswerThatCannotBeWrittenKeepsNoJobOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, pipeline: silent(func(c *pipeline.Config) {
+		c.Mode, c.GiveUpAfter = pipeline.ModePoll, 2*time.Second
+	})})
+	r.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no result today'; END $$`)
+	r.exec(`CREATE TRIGGER no_result BEFORE INSERT ON results FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	url := "https://shop.sandbox.test/item/1"
+	id := r.submit(store.KindExtract, url)
+	r.wantBatch(r.ended(id), 0, 1, 0)
+	if got := r.code(id, url); got != "GAVE_UP" {
+		t.Errorf("got code %q, want GAVE_UP", got)
+	}
+	r.balanced()
+}

@@ -66,9 +66,23 @@ func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) erro
 		if _, snoozed := errors.AsType[*river.JobSnoozeError](err); snoozed {
 			return err
 		}
-		return fmt.Errorf("settle job %d: %w", job.ID, err)
+		err = fmt.Errorf("settle job %d: %w", job.ID, err)
+		return s.stuck(ctx, err)
 	}
 	return nil
+}
+
+// stuck passes on why a look failed on our side, which is tried again; past the
+// deadline, what fails again and again is given up, or it would stay open for
+// ever. A database that is away or a process that stops is no reason.
+func (s *settling) stuck(ctx context.Context, cause error) error {
+	if s.task.Attempt < leastTries || !s.tooOld(s.now()) || store.IsAway(cause) || errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	s.log.ErrorContext(ctx, "job given up: its answer cannot be taken up", slog.Int64("job_id", s.job.ID), slog.Any("error", cause))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return s.giveUp(ctx, "GAVE_UP", "the vendor's answer could not be taken up in time")
 }
 
 func (s *settling) look(ctx context.Context) error {
