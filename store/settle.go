@@ -193,6 +193,19 @@ func (t Tx) endItems(ctx context.Context, jobID int64, to ItemState, ends []Endi
 	return ended, translate(rows.Err())
 }
 
+// FreshItems returns which of the items the job had not brought home before,
+// and locks their lineage: a look that runs twice counts its charges once.
+func (t Tx) FreshItems(ctx context.Context, jobID int64, ids []int64) ([]int64, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var fresh []int64
+	err := t.db.NewRaw(`SELECT item_id FROM job_items WHERE job_id = ? AND item_id IN (?)
+			AND (outcome IS NULL OR outcome NOT IN ('stored', 'superseded'))
+		ORDER BY input_index FOR UPDATE`, jobID, bun.List(ids)).Scan(ctx, &fresh)
+	return fresh, translate(err)
+}
+
 // Report is what a job said of one item it carried.
 type Report struct {
 	ItemID  int64

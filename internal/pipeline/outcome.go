@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ type readPage struct {
 	fails       []store.Ending
 	cancels     []store.Ending
 	reported    []store.Report
-	fresh       map[int64]int64 // Items this job had not reported before, with their charge.
+	charges     map[int64]int64 // What each completed item cost.
 	retries     int
 	misnumbered bool
 }
@@ -42,12 +44,10 @@ func (r *readPage) add(s *settling, item *store.CarriedItem, status geonode.Stat
 		if data.Empty() {
 			return // Completed without content: missing, until two reads agree.
 		}
-		if r.fresh == nil {
-			r.fresh = map[int64]int64{}
+		if r.charges == nil {
+			r.charges = map[int64]int64{}
 		}
-		if item.Outcome == nil || (*item.Outcome != store.OutcomeStored && *item.Outcome != store.OutcomeSuperseded) {
-			r.fresh[item.ItemID] = charged.Or(1)
-		}
+		r.charges[item.ItemID] = charged.Or(1)
 		r.results = append(r.results, s.result(item, data, meta, charged))
 	case geonode.StatusFailed:
 		code, message, retryable := explain(failure)
@@ -153,7 +153,11 @@ func (s *settling) carryOver(ctx context.Context, r *readPage) error {
 		if err != nil {
 			return err
 		}
-		superseded := r.countCharges(&counts, stored)
+		fresh, err := tx.FreshItems(ctx, s.job.ID, slices.Collect(maps.Keys(r.charges)))
+		if err != nil {
+			return err
+		}
+		superseded := r.countCharges(&counts, stored, fresh)
 		failed, err := tx.FailItems(ctx, s.job.ID, r.fails, now)
 		if err != nil {
 			return err
@@ -174,10 +178,10 @@ func (s *settling) carryOver(ctx context.Context, r *readPage) error {
 
 // countCharges counts what was newly charged, and what was charged for items
 // that another job had stored already. It reports whether there were such.
-func (r *readPage) countCharges(counts *store.Counts, stored map[int64]bool) bool {
+func (r *readPage) countCharges(counts *store.Counts, stored map[int64]bool, fresh []int64) bool {
 	late := false
 	for _, res := range r.results {
-		charge, isNew := r.fresh[res.ItemID]
+		charge, isNew := r.charges[res.ItemID], slices.Contains(fresh, res.ItemID)
 		report := store.Report{ItemID: res.ItemID, Outcome: store.OutcomeStored}
 		if !stored[res.ItemID] && isNew {
 			late = true
