@@ -28,6 +28,11 @@ func (q Queries) OpenJobs(ctx context.Context, before time.Time, limit int) ([]K
 	return out, translate(err)
 }
 
+// CountOpen counts the jobs that are accepted and not settled, up to limit.
+func (q Queries) CountOpen(ctx context.Context, limit int) (int, error) {
+	return q.count(ctx, `SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'accepted' LIMIT ?) t`, limit)
+}
+
 // AnyOpen reports whether some job is accepted and not settled.
 func (q Queries) AnyOpen(ctx context.Context) (bool, error) {
 	n, err := q.count(ctx, `SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'accepted' LIMIT 1) t`)

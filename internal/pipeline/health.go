@@ -39,6 +39,13 @@ func (h *health) note(job int64, lost bool) {
 	h.lost[job] = lost
 }
 
+// seen is how many jobs are remembered.
+func (h *health) seen() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.jobs)
+}
+
 // alarming reports that more than a fifth of the last jobs were refused or
 // not found.
 func (h *health) alarming() bool {

@@ -98,9 +98,10 @@ func TestNotFoundIsNotBelievedOfAnotherAccount(t *testing.T) {
 // itself, and no job is given up.
 func TestManyNotFoundFailNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{noWebhooks: true, pipeline: silent(func(c *pipeline.Config) {
+	s := setup{noWebhooks: true, pipeline: silent(func(c *pipeline.Config) {
 		c.Mode, c.ForgottenAfter, c.PollCap = pipeline.ModePoll, 2*time.Second, 100*time.Millisecond
-	})})
+	})}
+	r := newRig(t, s)
 	var gone atomic.Bool
 	gone.Store(true)
 	r.front.set(unknownJobs(&gone))
@@ -108,6 +109,14 @@ func TestManyNotFoundFailNothing(t *testing.T) {
 	eventually(t, "404s over the window for every job", func() bool {
 		return r.number(`SELECT count(*) FROM jobs WHERE not_found >= 4 AND not_found_at < $1`, time.Now().Add(-3*time.Second)) == 15
 	})
+	// A process that begins now has seen none of it.
+	if err := r.pipe.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.pipe = r.newPipeline(s)
+	r.start(s)
+	reads := r.number(`SELECT sum(not_found) FROM jobs`)
+	eventually(t, "some reads of the new process", func() bool { return r.number(`SELECT sum(not_found) FROM jobs`) > reads+40 })
 	if got := r.number(`SELECT count(*) FROM jobs WHERE state <> 'accepted'`); got != 0 {
 		t.Errorf("got %d jobs given up, want none", got)
 	}

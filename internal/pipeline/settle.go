@@ -200,8 +200,8 @@ func (s *settling) notFound(ctx context.Context) error {
 		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next); err != nil || !ended {
 			return err
 		}
-		if believed = s.believed(n, first, now); believed {
-			return nil
+		if believed, err = s.believed(ctx, tx, n, first, now); err != nil || believed {
+			return err
 		}
 		return finish(ctx, tx, s.task)
 	})
@@ -216,20 +216,25 @@ func (s *settling) notFound(ctx context.Context) error {
 	return nil
 }
 
-func (s *settling) believed(n int, first, now time.Time) bool {
+func (s *settling) believed(ctx context.Context, tx store.Tx, n int, first, now time.Time) (bool, error) {
 	if n < forgottenReads || now.Sub(first) < s.cfg.ForgottenAfter || s.job.State != store.JobAccepted {
-		return false
+		return false, nil
+	}
+	// A process that has just begun knows nothing of the other jobs yet.
+	open, err := tx.CountOpen(ctx, leastJobs)
+	if err != nil || s.health.seen() < open {
+		return false, err
 	}
 	if s.job.Account != s.cfg.Account {
 		s.log.Error("job not found, but it was made with another API key: nothing is failed",
 			slog.Int64("job_id", s.job.ID))
-		return false
+		return false, nil
 	}
 	if s.health.alarming() {
 		s.log.Error("many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID))
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
 }
 
 // giveUp stops asking about a job and fails what it left open. A result that
