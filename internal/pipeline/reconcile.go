@@ -22,6 +22,9 @@ const (
 	reconcilePasses = 3
 	// reconcileSingly bounds the older jobs asked about one by one in a run.
 	reconcileSingly = 200
+	// listTime bounds the reading of one list, so that a long one, or a gate
+	// that stays closed, leaves time for the rest of the run.
+	listTime = reconcileTimeout / 4
 	// strandedGroup bounds the jobs without a task that one run helps.
 	strandedGroup = 1000
 	// listTries is how often one page of a list is asked for.
@@ -121,6 +124,8 @@ func (p *Pipeline) runError(ctx context.Context, run *store.ReconcileRun, what s
 
 // reconcileList reads one list whole, again until a pass adds nothing.
 func (p *Pipeline) reconcileList(ctx context.Context, run *store.ReconcileRun, kind store.Kind, seen map[string]bool) error {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
 	params := geonode.ListParams{Start: p.clock.vendorTime(run.WindowStart), End: p.clock.vendorTime(run.WindowEnd).Add(reconcileOverlap)}
 	for range reconcilePasses {
 		added := 0
