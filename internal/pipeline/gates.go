@@ -117,11 +117,13 @@ func (g *gateWatch) failed(ctx context.Context, name string, cause error) (time.
 	return 0, false, nil
 }
 
-// close shuts the gate for as long as the vendor asks, or a growing guess.
+// close shuts the gate for as long as the vendor asks, or a growing guess. No
+// wait at all, which is what a date in the past comes to, is as good as none
+// said: calls would only run against the gate.
 func (g *gateWatch) close(ctx context.Context, name string, e *geonode.Error) (time.Duration, error) {
 	defer g.forget()
 	d, said := e.RetryAfter()
-	if !said {
+	if !said || d <= 0 {
 		gate, err := g.see(ctx, name)
 		if err != nil {
 			return 0, err
