@@ -226,12 +226,12 @@ func (s *settling) believed(ctx context.Context, tx store.Tx, n int, first, now 
 		return false, err
 	}
 	if s.job.Account != s.cfg.Account {
-		s.log.Error("job not found, but it was made with another API key: nothing is failed",
+		s.log.ErrorContext(ctx, "job not found, but it was made with another API key: nothing is failed",
 			slog.Int64("job_id", s.job.ID))
 		return false, nil
 	}
 	if s.health.alarming() {
-		s.log.Error("many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID))
+		s.log.ErrorContext(ctx, "many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID))
 		return false, nil
 	}
 	return true, nil
