@@ -22,7 +22,7 @@ const (
 	// emptyPasses is how many looks must find nothing before a new call.
 	emptyPasses = 2
 	// candidateGap is when to look again at a job that may yet turn out ours.
-	candidateGap = 10 * time.Second
+	candidateGap = 3 * time.Second
 	// contestedGap is when to look again after another job took the one found.
 	contestedGap = time.Second
 	// clockTries is how often a look is repeated when it corrects the clock.
