@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/internal/sandbox"
+	"rollcall/store/storetest"
 )
 
 // demoOnce runs demo --once and reads the last line of its standard output.
@@ -223,5 +224,20 @@ func TestJudge(t *testing.T) {
 		if got := books.judge(tt.a); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestDemoSeesASecondSubmission: a job at the vendor that nobody here knows is a second charge for what it carries.
+func TestDemoSeesASecondSubmission(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	books := sandbox.Books{Jobs: []sandbox.JobRecord{
+		{ID: "orphan", Kind: "extract", Submitted: []string{"https://shop.sandbox.test/item/1"}},
+		{ID: "tried", Kind: "sync", Submitted: []string{"https://shop.sandbox.test/item/1"}},
+		{ID: "another's", Kind: "extract", Submitted: []string{"https://shop.sandbox.test/item/2"}},
+	}}
+	got, err := unknownJobs(t.Context(), st, books, []answer{{url: "https://shop.sandbox.test/item/1"}})
+	if err != nil || len(got) != 1 || !strings.Contains(got[0], "orphan") {
+		t.Errorf("got %q, %v, want the orphan alone", got, err)
 	}
 }

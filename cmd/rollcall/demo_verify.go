@@ -45,6 +45,33 @@ func (d *demo) verify(ctx context.Context, batch *store.Batch, books sandbox.Boo
 			problems = append(problems, answer.url+": "+problem)
 		}
 	}
+	twice, err := unknownJobs(ctx, d.store, books, answers)
+	return append(problems, twice...), err
+}
+
+// unknownJobs are jobs that the vendor made of the batch's URLs and Rollcall knows nothing of: what they carry was
+// submitted, and charged, a second time. Sync calls have no job here.
+func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answers []answer) ([]string, error) {
+	ours := map[string]bool{}
+	for _, a := range answers {
+		ours[a.url] = true
+	}
+	var problems []string
+	for jobs := range slices.Chunk(books.Jobs, 1000) {
+		ids := make([]string, len(jobs))
+		for i := range jobs {
+			ids[i] = jobs[i].ID
+		}
+		known, err := st.KnownVendorIDs(ctx, ids)
+		if err != nil {
+			return nil, fmt.Errorf("look for the vendor's jobs: %w", err)
+		}
+		for i, id := range ids {
+			if _, ok := known[id]; !ok && jobs[i].Kind != string(store.KindSync) && slices.ContainsFunc(jobs[i].Submitted, func(url string) bool { return ours[url] }) {
+				problems = append(problems, "vendor job "+id+" was made and is not known here: its URLs were submitted twice")
+			}
+		}
+	}
 	return problems, nil
 }
 
