@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rollcall/store"
@@ -15,13 +16,16 @@ const (
 )
 
 // quarantine keeps refused deliveries with a writer of its own, so that a
-// flood of them can't slow the good ones. What does not fit is counted.
+// flood of them can't slow the good ones. What does not fit is counted in the
+// log, a line a second at most.
 type quarantine struct {
 	p       *Pipeline
 	queue   chan *store.Delivery
 	mu      sync.RWMutex
 	ended   bool
 	written map[int64]int
+	dropped atomic.Int64 // Since the last line in the log.
+	told    atomic.Int64 // Unix seconds of that line.
 }
 
 func newQuarantine(p *Pipeline) *quarantine {
@@ -40,7 +44,7 @@ func (q *quarantine) stop() {
 }
 
 // add hands a refused delivery to the writer; when it is behind, the delivery
-// is not kept and the log says how many were not.
+// is not kept.
 func (q *quarantine) add(ctx context.Context, d *store.Delivery) {
 	d.Micros = q.p.now().Sub(d.ReceivedAt).Microseconds()
 	q.mu.RLock()
@@ -51,8 +55,19 @@ func (q *quarantine) add(ctx context.Context, d *store.Delivery) {
 	select {
 	case q.queue <- d:
 	default:
-		q.p.log.WarnContext(ctx, "refused delivery not kept: too many at once", slog.String("source", d.Source))
+		q.drop(ctx, d.Source)
 	}
+}
+
+// drop counts a delivery that is not kept and, once a second, says how many.
+func (q *quarantine) drop(ctx context.Context, source string) {
+	q.dropped.Add(1)
+	last, now := q.told.Load(), q.p.now().Unix()
+	if now == last || !q.told.CompareAndSwap(last, now) {
+		return
+	}
+	q.p.log.WarnContext(ctx, "refused deliveries not kept: too many at once",
+		slog.Int64("deliveries", q.dropped.Swap(0)), slog.String("last_source", source))
 }
 
 func (q *quarantine) run() {
