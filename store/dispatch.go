@@ -134,7 +134,7 @@ func (q Queries) KnownVendorIDs(ctx context.Context, ids []string) (map[string]K
 		return out, nil
 	}
 	var rows []KnownJob
-	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at FROM jobs WHERE vendor_job_id IN (?)`,
+	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at, adopted FROM jobs WHERE vendor_job_id IN (?)`,
 		bun.List(ids)).Scan(ctx, &rows)
 	for _, r := range rows {
 		out[r.VendorJobID] = r
@@ -148,6 +148,7 @@ type KnownJob struct {
 	VendorJobID string
 	State       JobState
 	AcceptedAt  *time.Time
+	Adopted     bool // Only KnownVendorIDs tells it.
 }
 
 // EndJob moves a job that will never be accepted to refused, withdrawn or

@@ -227,7 +227,7 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		return river.JobSnooze(contestedGap)
 	}
 	if errors.Is(err, store.ErrTaken) {
-		return p.refuse(ctx, job, "VENDOR_ID_REUSED", "the vendor answered with the id of another job", false)
+		return p.taken(ctx, job, yes.id)
 	}
 	if err != nil {
 		return fmt.Errorf("record vendor job of job %d: %w", job.ID, err)
@@ -240,6 +240,24 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		return err
 	}
 	return p.gates.passed(ctx, store.GateSubmit)
+}
+
+// errTakenOver reports an answer whose job another lost call was given.
+var errTakenOver = errors.New("another job adopted the one that this call made")
+
+// taken ends a call that was answered with the id of another job. When that
+// one only adopted it, this call outlived its claim and the other took what it
+// had made: whether the other's own call made a job too is what adopt finds out
+// for this one. Else the vendor gives one id twice.
+func (p *Pipeline) taken(ctx context.Context, job *store.Job, vendorID string) error {
+	known, err := p.store.KnownVendorIDs(ctx, []string{vendorID})
+	if err != nil {
+		return fmt.Errorf("look for the holder of vendor job of job %d: %w", job.ID, err)
+	}
+	if known[vendorID].Adopted {
+		return p.uncertain(ctx, job, errTakenOver)
+	}
+	return p.refuse(ctx, job, "VENDOR_ID_REUSED", "the vendor answered with the id of another job", false)
 }
 
 // invalidList keeps the URLs that the vendor set aside as a JSON list of text.

@@ -306,3 +306,45 @@ func TestLookThatRanTwiceIsChargedOnce(t *testing.T) {
 	}
 	r.balanced(id)
 }
+
+// TestJobTakenOverByAnAdoptionIsCalledForAgain: a call outlived its claim, and
+// the job that it made was given to an equal call whose answer was lost. Both
+// end with a job of their own.
+func TestJobTakenOverByAnAdoptionIsCalledForAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: silent(nil)})
+	var submits atomic.Int64
+	looking, answering := newOnce(), newOnce()
+	t.Cleanup(looking.release)
+	t.Cleanup(answering.release)
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		switch {
+		case isSubmit(req) && submits.Add(1) == 1:
+			panic(http.ErrAbortHandler)
+		case isSubmit(req):
+			rec := httptest.NewRecorder()
+			next.ServeHTTP(rec, req)
+			answering.hold()
+			copyAnswer(w, rec)
+			return
+		case req.URL.Path == "/v1/extract/jobs":
+			looking.hold()
+		}
+		next.ServeHTTP(w, req)
+	})
+	url := "https://shop.sandbox.test/item/79"
+	lost := r.submit(store.KindExtract, url)
+	await(t, "the look for the lost call", looking.began)
+	other := r.submit(store.KindExtract, url)
+	await(t, "the equal call", answering.began)
+	r.exec(`UPDATE jobs SET state = 'accepted', vendor_job_id = $1, adopted = true, accepted_at = $2, next_poll_at = $2, lease_until = NULL
+		WHERE batch_id = $3`, r.sandbox.Books().Jobs[0].ID, time.Now(), lost)
+	looking.release()
+	answering.release()
+	r.wantBatch(r.ended(lost), 1, 0, 0)
+	r.wantBatch(r.ended(other), 1, 0, 0)
+	if got := r.vendorJobs(url); got != 2 {
+		t.Errorf("the vendor made %d jobs, want one for each submission", got)
+	}
+	r.balanced(lost, other)
+}
