@@ -53,14 +53,20 @@ type InvalidSubmission struct { //nolint:errname // What is wrong is the submiss
 	Lines  []BadLine
 }
 
+// linesTold is how many bad lines the text of the error names; Lines has all.
+const linesTold = 10
+
 // Error implements error.
 func (e *InvalidSubmission) Error() string {
 	var parts []string
 	for _, f := range e.Fields {
 		parts = append(parts, f.Field+": "+f.Message)
 	}
-	for _, l := range e.Lines {
+	for _, l := range e.Lines[:min(len(e.Lines), linesTold)] {
 		parts = append(parts, fmt.Sprintf("line %d %q %s", l.Number, clip(l.Text, 80), l.Reason))
+	}
+	if more := len(e.Lines) - linesTold; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d lines more", more))
 	}
 	return strings.Join(parts, "; ")
 }

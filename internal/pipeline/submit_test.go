@@ -125,6 +125,19 @@ func TestSubmissionsThatCannotBeRight(t *testing.T) {
 	}
 }
 
+// TestRefusalIsShortInWords: an error of a hundred thousand bad lines is still
+// one that can be printed.
+func TestRefusalIsShortInWords(t *testing.T) {
+	t.Parallel()
+	bad := &pipeline.InvalidSubmission{Lines: make([]pipeline.BadLine, 100_000)}
+	for i := range bad.Lines {
+		bad.Lines[i] = pipeline.BadLine{Number: i + 1, Text: strings.Repeat("x", 300), Reason: "names no host"}
+	}
+	if text := bad.Error(); len(text) > 4000 || !strings.HasSuffix(text, "and 99990 lines more") {
+		t.Errorf("got %d bytes that end with %q", len(text), text[max(0, len(text)-30):])
+	}
+}
+
 // TestKindsAndSizesOfJobs: one URL is an extract job, more are batches of
 // URLsPerJob, links need extract jobs, and mixed is half of each.
 func TestKindsAndSizesOfJobs(t *testing.T) {
