@@ -38,7 +38,7 @@ type demoCmd struct {
 // Run sets everything up, submits the batch and shows how it fills.
 func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	text, err := c.urls()
-	if err != nil {
+	if err := errors.Join(err, c.check()); err != nil {
 		return err
 	}
 	a.log = quietly(a)
@@ -122,6 +122,18 @@ func (c *demoCmd) conclude(ctx context.Context, a *app, d *demo, batch *store.Ba
 		return nil
 	}
 	return d.stay(ctx, a.err)
+}
+
+// check reports what is wrong with the other flags, before a database is started for them.
+func (c *demoCmd) check() error {
+	_, err := readFaults(c.Faults)
+	if c.Timeout <= 0 {
+		err = errors.Join(err, fmt.Errorf("--timeout=%s: must be above zero", c.Timeout))
+	}
+	if len(c.Nets) == 0 {
+		err = errors.Join(err, errors.New("--nets: at least one must be on, or nothing comes home"))
+	}
+	return err
 }
 
 // urls is what is submitted, a URL a line.

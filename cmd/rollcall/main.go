@@ -57,10 +57,17 @@ type exitError int
 // Error is for the logs of tests; run never prints it.
 func (e exitError) Error() string { return "exit " + strconv.Itoa(int(e)) }
 
+// sameSignal is how soon after the first signal another one means the same.
+const sameSignal = time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the default action is back, so a second Ctrl-C ends a shutdown that hangs.
-	context.AfterFunc(ctx, stop)
+	// After the first signal the default action is back, so a second Ctrl-C ends a shutdown that hangs. Not at once:
+	// timeout(1) and others signal the process and its group, and the second of the two isn't meant as one.
+	context.AfterFunc(ctx, func() {
+		time.Sleep(sameSignal)
+		stop()
+	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, processEnv))
 }
 
