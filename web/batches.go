@@ -217,5 +217,18 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 	tabs := itemTabs(b, views.StateAll)
 	return views.BatchLiveProps{
 		RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
-	}, b.EndedAt != nil, err
+	}, b.EndedAt != nil && still(jobs), err
+}
+
+// still reports whether none of the jobs will change by itself any more: the
+// last one settles a moment after its last item is stored.
+func still(jobs []store.JobRow) bool {
+	for i := range jobs {
+		switch jobs[i].State {
+		case store.JobIntended, store.JobCalling, store.JobUncertain, store.JobAccepted:
+			return false
+		default:
+		}
+	}
+	return true
 }

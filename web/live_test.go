@@ -125,6 +125,10 @@ func TestLiveBatch(t *testing.T) {
 	watched.until(t, "event: items")
 	b.exec(t, `UPDATE batches SET ended_at = now() WHERE id = $1`, s.batch)
 	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
+	b.exec(t, `UPDATE jobs SET state = 'settled', settle_net = 'poll', ended_at = now() WHERE batch_id = $1`, s.batch)
+	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
+	// The job settles after the batch has ended, and the page is told so before the stream is done.
+	watched.until(t, "<span>Settled</span>")
 	watched.until(t, "event: done")
 	watched.ended(t)
 	// Opened again, it says so at once.
