@@ -80,9 +80,9 @@ func durationText(d time.Duration) string {
 	case d < 0:
 		return dash
 	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+		return fewDigits(float64(d.Microseconds())/1000) + " ms"
 	case d < time.Minute:
-		return compact(d.Seconds()) + " s"
+		return fewDigits(d.Seconds()) + " s"
 	case d < time.Hour:
 		return twoUnits(d, time.Minute, "min", time.Second, "s")
 	case d < 24*time.Hour:
@@ -91,6 +91,9 @@ func durationText(d time.Duration) string {
 		return twoUnits(d, 24*time.Hour, "d", time.Hour, "h")
 	}
 }
+
+// fewDigits is compact without a zero that says nothing.
+func fewDigits(value float64) string { return strings.TrimSuffix(compact(value), ".0") }
 
 func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	text := fmt.Sprintf("%d %s", d/big, bigName)

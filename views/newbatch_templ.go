@@ -58,7 +58,7 @@ func kindOptions() []Option {
 }
 
 func proxyTypes() []Option {
-	return []Option{{"", "Vendor's choice"}, {"residential", "Residential"}, {"datacenter", "Datacenter"}}
+	return []Option{{"", "Any"}, {"residential", "Residential"}, {"datacenter", "Datacenter"}}
 }
 
 func waitStates() []Option {
@@ -136,7 +136,7 @@ func NewBatch(p NewBatchProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"card\"><div class=\"card-body stack\"><div><label class=\"form-label\" for=\"name\">Name</label> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"card\"><div class=\"card-body stack\"><div><label class=\"form-label\" for=\"name\">Name <span class=\"optional\">(optional)</span></label> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -214,7 +214,7 @@ func OverviewFigures(p OverviewProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = figure("Failures waiting", p.Failures, "/failures", figureTone(p.Failures, "bad"), "alert-triangle").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figure("Failures", p.Failures, "/failures", figureTone(p.Failures, "bad"), "alert-triangle").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -169,7 +169,7 @@ func newBatchStories() []story {
 	}
 	wrong.BadTotal = views.Known(1204)
 	wrong.Errors = views.Errors{
-		"urls":          "1,204 of 9,000 lines can't be submitted; they are listed above.",
+		"urls":          "Some lines can't be submitted: correct them, or tick the box below their list to leave them out.",
 		"proxy_country": "Two letters, such as DE.",
 		"wait_timeout":  "A whole number of seconds.",
 		"headers":       "Line 2 has no colon.",

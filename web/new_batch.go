@@ -195,7 +195,7 @@ func withMistakes(p views.NewBatchProps, invalid *pipeline.InvalidSubmission) vi
 		})
 	}
 	if len(invalid.Lines) > 0 && p.Errors["urls"] == "" {
-		p.Errors["urls"] = "Some lines can't be submitted; they are listed above. Correct them, or leave them out."
+		p.Errors["urls"] = "Some lines can't be submitted: correct them, or tick the box below their list to leave them out."
 	}
 	return p
 }
