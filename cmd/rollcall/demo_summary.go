@@ -46,6 +46,9 @@ type vendorCalls struct {
 	Results int `json:"results"`
 }
 
+// other are the calls about webhooks and the account.
+func (n vendorCalls) other() int { return n.Total - n.Submit - n.Status - n.List - n.Results }
+
 // vendorBooks is what the vendor counted: jobs, deliveries, and URLs by how they ended, each attempt for itself.
 type vendorBooks struct {
 	Jobs       int   `json:"jobs"`
@@ -137,10 +140,10 @@ func (s summary) text() string {
 Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
            %d accepted = %d stored + %d failed + %d cancelled + %d outstanding
   by net:  webhook %d, poll %d, reconcile %d, replay %d, sync %d
-  vendor:  %d calls (%d submit, %d status, %d list, %d results); %d jobs; deliveries: %d arrived, %d dropped, %d sent twice
+  vendor:  %d calls (%d submit, %d status, %d list, %d more pages of results, %d other); %d jobs; deliveries: %d arrived, %d dropped, %d sent twice
   time:    %.1f s
 `, s.Submitted, s.Invalid, s.Duplicate, s.Accepted, s.Accepted, s.Stored, s.Failed, s.Cancelled, s.Outstanding,
 		s.ByNet.Webhook, s.ByNet.Poll, s.ByNet.Reconcile, s.ByNet.Replay, s.ByNet.Sync,
-		s.VendorCalls.Total, s.VendorCalls.Submit, s.VendorCalls.Status, s.VendorCalls.List, s.VendorCalls.Results,
+		s.VendorCalls.Total, s.VendorCalls.Submit, s.VendorCalls.Status, s.VendorCalls.List, s.VendorCalls.Results, s.VendorCalls.other(),
 		s.Sandbox.Jobs, s.Sandbox.Delivered, s.Sandbox.Dropped, s.Sandbox.Duplicated, s.Seconds)
 }
