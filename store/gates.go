@@ -55,12 +55,29 @@ func (q Queries) TakeProbe(ctx context.Context, name string, now, next time.Time
 	return n == 1, err
 }
 
-// ResumeGate opens a paused gate.
-func (q Queries) ResumeGate(ctx context.Context, name string) (bool, error) {
-	n, err := affected(q.db.NewRaw(`UPDATE gates SET paused_at = NULL, paused_status = NULL, paused_reason = '',
-		probe_at = NULL, closed_until = NULL, closings = 0 WHERE name = ? AND paused_at IS NOT NULL`, name).Exec(ctx))
+// ResumeGate opens a paused gate and notes when that was.
+func (q Queries) ResumeGate(ctx context.Context, name string, now time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`WITH opened AS (
+			UPDATE gates SET paused_at = NULL, paused_status = NULL, paused_reason = '', probe_at = NULL,
+				closed_until = NULL, closings = 0 WHERE name = ?name AND paused_at IS NOT NULL RETURNING name)
+		INSERT INTO settings (key, value, updated_at) SELECT ?key, name, ?now FROM opened
+		ON CONFLICT (key) DO UPDATE SET updated_at = EXCLUDED.updated_at`,
+		named{"name": name, "key": resumedKey(name), "now": now}).Exec(ctx))
 	return n == 1, err
 }
+
+// GateResumed is when a gate was last opened after a pause; zero when it never
+// was paused.
+func (q Queries) GateResumed(ctx context.Context, name string) (time.Time, error) {
+	var at []time.Time
+	err := q.db.NewRaw(`SELECT updated_at FROM settings WHERE key = ?`, resumedKey(name)).Scan(ctx, &at)
+	if err != nil || len(at) == 0 {
+		return time.Time{}, translate(err)
+	}
+	return at[0], nil
+}
+
+func resumedKey(gate string) string { return "gate_resumed_" + gate }
 
 // Setting returns a small fact the installation shares, "" when it is not set.
 func (q Queries) Setting(ctx context.Context, key string) (string, error) {

@@ -82,7 +82,11 @@ func (p *Pipeline) adopt(ctx context.Context, id int64, tries int) error {
 		return err
 	}
 	id2, verdict, err := p.find(ctx, c)
-	if late := tries >= leastTries && now.Sub(job.CreatedAt) > p.cfg.GiveUpAfter; late && undecided(verdict, err) {
+	late, lateErr := p.gates.late(ctx, store.GateRead, calledAt(job), now)
+	if lateErr != nil {
+		return lateErr
+	}
+	if late && tries >= leastTries && undecided(verdict, err) {
 		return p.refuse(ctx, job, "GAVE_UP", "the vendor did not show in time whether it took the call", true)
 	}
 	if err != nil {
@@ -189,11 +193,16 @@ func (p *Pipeline) find(ctx context.Context, c *call) (string, candidate, error)
 	return "", notOurs, errClock
 }
 
-func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, error) {
-	called := c.job.CreatedAt
-	if c.job.CalledAt != nil {
-		called = *c.job.CalledAt
+// calledAt is when the job's call was made.
+func calledAt(job *store.Job) time.Time {
+	if job.CalledAt != nil {
+		return *job.CalledAt
 	}
+	return job.CreatedAt
+}
+
+func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, error) {
+	called := calledAt(c.job)
 	window := geonode.ListParams{
 		Start: p.clock.vendorTime(called).Add(-adoptSlack), End: p.clock.vendorTime(called).Add(p.cfg.ClaimLease + adoptSlack),
 	}

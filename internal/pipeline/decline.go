@@ -30,8 +30,12 @@ func (p *Pipeline) declined(ctx context.Context, c *call, cause error) error {
 	paused := account && !errors.Is(cause, geonode.ErrThrottled)
 	switch {
 	case account || e.Retryable() || e.Status == 0:
+		late, err := p.gates.late(ctx, store.GateSubmit, job.CreatedAt, p.now())
+		if err != nil {
+			return err
+		}
 		// A paused account is ours to mend: its jobs wait for as long as it takes.
-		if !paused && job.CallNo >= leastTries && p.now().Sub(job.CreatedAt) > p.cfg.GiveUpAfter {
+		if late && !paused && job.CallNo >= leastTries {
 			return p.refuse(ctx, job, "GAVE_UP", "the vendor took no call for it in time: "+vendorCode(e), true)
 		}
 		if wait == 0 {

@@ -89,7 +89,7 @@ func (g *gateWatch) passed(ctx context.Context, name string) error {
 		return err
 	}
 	if gate.PausedAt != nil {
-		_, err := g.p.store.ResumeGate(ctx, name)
+		_, err := g.p.store.ResumeGate(ctx, name, g.p.now())
 		g.forget()
 		return err
 	}
@@ -115,6 +115,19 @@ func (g *gateWatch) failed(ctx context.Context, name string, cause error) (time.
 		return g.p.cfg.ProbeEvery, true, g.pause(ctx, name, e)
 	}
 	return 0, false, nil
+}
+
+// late reports whether what began then is past its deadline. Time in which the
+// account was paused is ours and starts it anew.
+func (g *gateWatch) late(ctx context.Context, name string, began, now time.Time) (bool, error) {
+	if now.Sub(began) <= g.p.cfg.GiveUpAfter {
+		return false, nil
+	}
+	resumed, err := g.p.store.GateResumed(ctx, name)
+	if err != nil {
+		return false, fmt.Errorf("look when gate %s was opened: %w", name, err)
+	}
+	return now.Sub(resumed) > g.p.cfg.GiveUpAfter, nil
 }
 
 // close shuts the gate for as long as the vendor asks, or a growing guess. No
@@ -168,7 +181,7 @@ func pauseReason(e *geonode.Error) string {
 func (p *Pipeline) ResumeDispatch(ctx context.Context) error {
 	defer p.gates.forget()
 	for _, name := range []string{store.GateSubmit, store.GateRead} {
-		if _, err := p.store.ResumeGate(ctx, name); err != nil {
+		if _, err := p.store.ResumeGate(ctx, name, p.now()); err != nil {
 			return fmt.Errorf("resume gate %s: %w", name, err)
 		}
 	}

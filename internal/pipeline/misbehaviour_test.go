@@ -197,6 +197,16 @@ func TestLongPauseOfTheAccountEndsNoJob(t *testing.T) {
 		return r.number(`SELECT sum(call_no) FROM jobs`) >= calls+4 || r.number(`SELECT count(*) FROM jobs WHERE state = 'refused'`) > 0
 	})
 	refusing.Store(false)
+	var declined atomic.Int64
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		// The vendor is busy at first, as it always may be.
+		if isSubmit(req) && declined.Add(1) == 2 {
+			w.Header().Set("Retry-After", "1")
+			answerJSON(w, http.StatusTooManyRequests, refusal("RATE_LIMITED", true), "")
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
 	r.wantBatch(r.ended(id), 2, 0, 0)
 }
 

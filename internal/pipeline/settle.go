@@ -103,7 +103,11 @@ func (s *settling) look(ctx context.Context) error {
 // deadline; an account that is paused does, since that is ours. A look that a
 // closed gate put off is none: nobody asked, so nothing is given up for it.
 func (s *settling) shutOut(ctx context.Context, wait time.Duration, throttled bool) error {
-	if !throttled || !s.tooOld(s.now()) {
+	late, err := s.late(ctx, s.now())
+	if err != nil {
+		return err
+	}
+	if !throttled || !late {
 		return river.JobSnooze(wait)
 	}
 	return s.giveUp(ctx, "GAVE_UP", "the vendor kept refusing to be asked about it")
@@ -170,7 +174,11 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 	}
 	s.log.DebugContext(ctx, "vendor not read", slog.Int64("job_id", s.job.ID), slog.Any("error", cause))
 	now := s.now()
-	if s.tooOld(now) {
+	late, err := s.late(ctx, now)
+	if err != nil {
+		return err
+	}
+	if late {
 		return s.giveUp(ctx, "GAVE_UP", "the vendor could not be asked about it in time")
 	}
 	next := s.nextPoll(ctx, s.job, now)
@@ -181,6 +189,15 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 
 func (s *settling) tooOld(now time.Time) bool {
 	return s.job.State == store.JobAccepted && s.job.AcceptedAt != nil && now.Sub(*s.job.AcceptedAt) > s.cfg.GiveUpAfter
+}
+
+// late is tooOld without the time in which the account was paused: for looks
+// that the vendor did not answer.
+func (s *settling) late(ctx context.Context, now time.Time) (bool, error) {
+	if !s.tooOld(now) {
+		return false, nil
+	}
+	return s.gates.late(ctx, store.GateRead, *s.job.AcceptedAt, now)
 }
 
 // notFound counts a 404. It is believed after three over half an hour, unless
