@@ -19,7 +19,7 @@ import (
 // userCmd looks after people.
 type userCmd struct {
 	Add    userAddCmd    `cmd:"" help:"Give somebody an account."`
-	Passwd userPasswdCmd `cmd:"" help:"Give somebody a new password."`
+	Passwd userPasswdCmd `cmd:"" help:"Give somebody a new password; who is signed in with the old one is signed out."`
 	List   userListCmd   `cmd:"" help:"List the people who have an account."`
 }
 
@@ -85,7 +85,16 @@ func (s *stack) setPassword(ctx context.Context, name, password string) error {
 	if err != nil {
 		return fmt.Errorf("look for user %q: %w", name, err)
 	}
-	if _, err := s.store.SetPassword(ctx, user.ID, web.HashPassword(password), s.now()); err != nil {
+	hash := web.HashPassword(password)
+	err = s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.SetPassword(ctx, user.ID, hash, s.now()); err != nil {
+			return err
+		}
+		// Whoever had the old one may be signed in.
+		_, err := tx.DeleteUserSessions(ctx, user.ID, nil)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("set the password of user %q: %w", name, err)
 	}
 	return nil

@@ -6,9 +6,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"rollcall/store"
 	"rollcall/store/storetest"
 )
 
@@ -55,6 +57,37 @@ func TestUsers(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ada admin", "Bob analyst"}, names); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNewPasswordSignsOut ends the sessions of that person, and of nobody else.
+func TestNewPasswordSignsOut(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"DATABASE_URL": storetest.DSN(t), "ROLLCALL_DATA_DIR": t.TempDir()}
+	st := storetest.Open(t, vars["DATABASE_URL"])
+	hashes := map[string][]byte{}
+	for _, name := range []string{"ada", "bob"} {
+		mustRun(t, vars, "user", "add", name)
+		user, err := st.UserByName(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[name] = []byte(name)
+		session := &store.Session{
+			TokenHash: hashes[name], UserID: &user.ID, Data: []byte("{}"), CreatedAt: time.Now(), LastSeenAt: time.Now(),
+			ExpiresAt: time.Now().Add(time.Hour),
+		}
+		if err := st.AddSession(t.Context(), session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustRun(t, vars, "user", "passwd", "ada")
+	lives := func(name string) bool {
+		_, err := st.LiveSession(t.Context(), hashes[name], time.Now(), time.Now().Add(-time.Minute))
+		return err == nil
+	}
+	if lives("ada") || !lives("bob") {
+		t.Errorf("got ada signed in: %t, bob: %t; want bob alone", lives("ada"), lives("bob"))
 	}
 }
 
