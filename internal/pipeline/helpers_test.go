@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,6 +142,39 @@ func rewrite(w http.ResponseWriter, r *http.Request, next http.Handler, why stri
 	}
 	change(rec.Code, body)
 	answerJSON(w, rec.Code, body, why)
+}
+
+// answerProcessing answers a read of an extract job as a vendor that is not
+// done with it.
+func answerProcessing(w http.ResponseWriter, req *http.Request) {
+	answerJSON(w, http.StatusOK, map[string]any{"job_id": path.Base(req.URL.Path), "status": "processing"}, "")
+}
+
+// unfinished makes every job look unfinished until the returned function is
+// called, however fast the sandbox is.
+func (r *rig) unfinished() func() {
+	var done atomic.Bool
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if !isJob(req) || done.Load() {
+			next.ServeHTTP(w, req)
+			return
+		}
+		answerProcessing(w, req)
+	})
+	return func() { done.Store(true) }
+}
+
+// holdDeliveries keeps deliveries waiting at the door until the returned
+// function is called.
+func (r *rig) holdDeliveries() func() {
+	open := make(chan struct{})
+	release := sync.OnceFunc(func() { close(open) })
+	r.t.Cleanup(release)
+	r.receiver.swallow(func(*http.Request, []byte) bool {
+		<-open
+		return true
+	})
+	return release
 }
 
 func answerJSON(w http.ResponseWriter, status int, body any, why string) {

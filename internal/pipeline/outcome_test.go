@@ -191,7 +191,7 @@ func TestVendorCancelledItems(t *testing.T) {
 			r := newRig(t, setup{sandbox: func(c *sandbox.Config) {
 				c.Parallelism, c.Switches.CancelledOmitted = 2, omitted
 			}})
-			urls := append([]string{"https://shop.sandbox.test/slow/1s", "https://news.sandbox.test/slow/1s"}, sandbox.MadeURLs(8, 21)...)
+			urls := append([]string{"https://shop.sandbox.test/slow/3s", "https://news.sandbox.test/slow/3s"}, sandbox.MadeURLs(8, 21)...)
 			id := r.submit(store.KindBatch, urls...)
 			r.accepted(id)
 			vendor := r.text(`SELECT vendor_job_id FROM jobs`)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -74,15 +73,7 @@ func TestFault2_UnfinishedJobIsNotGivenUp(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, setup{noWebhooks: true, sandbox: func(c *sandbox.Config) { c.Faults = sandbox.Faults{sandbox.FaultDrop: 1} }, pipeline: change})
 			hook := r.newWebhook("extract_completed")
-			var running atomic.Bool
-			running.Store(true)
-			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-				if !isJob(req) || !running.Load() {
-					next.ServeHTTP(w, req)
-					return
-				}
-				answerJSON(w, http.StatusOK, map[string]any{"job_id": path.Base(req.URL.Path), "status": "processing"}, "")
-			})
+			finish := r.unfinished()
 			id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
 			job := r.accepted(id)
 			vendor := r.text(`SELECT vendor_job_id FROM jobs WHERE id = $1`, job)
@@ -90,7 +81,7 @@ func TestFault2_UnfinishedJobIsNotGivenUp(t *testing.T) {
 				t.Fatalf("got %+v, want 200", a)
 			}
 			eventually(t, "the look that finds it unfinished", func() bool { return r.text(`SELECT vendor_status FROM jobs`) == "processing" })
-			running.Store(false)
+			finish()
 			if name == "reconcile" {
 				eventually(t, "the end at the vendor", func() bool { return r.sandbox.Books().Jobs[0].Status == "completed" })
 				if _, err := r.pipe.Reconcile(t.Context(), "person"); err != nil {
