@@ -151,7 +151,7 @@ func (s *Server) settleJob(c echo.Context) error {
 	if err := s.pipeline.SettleNow(ctx, id); err != nil {
 		return fmt.Errorf("settle job %d: %w", id, err)
 	}
-	if err := s.flash(c, "success", "The vendor is being asked about this job."); err != nil {
+	if err := s.flash(c, "success", "The vendor is being asked about this job. Load the page again in a moment to see its answer."); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/jobs/"+idText(id))

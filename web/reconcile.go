@@ -73,7 +73,7 @@ func (s *Server) reconcileNow(c echo.Context) error {
 	if err := s.pipeline.ReconcileNow(c.Request().Context()); err != nil {
 		return fmt.Errorf("reconcile now: %w", err)
 	}
-	if err := s.flash(c, "success", "A run is queued; it begins in a moment."); err != nil {
+	if err := s.flash(c, "success", "A run is queued. Load the page again in a moment to see what it found."); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/reconcile")
