@@ -311,3 +311,32 @@ func TestAnyBytesAreStoredWithoutLoss(t *testing.T) {
 		}
 	}
 }
+
+// TestAWebhookMovesFromTheStateItIsIn: who looked at it before a rotation began
+// does not move it back.
+func TestAWebhookMovesFromTheStateItIsIn(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	w := &store.Webhook{
+		Endpoint: strings.Repeat("e", 32), EventType: "batch_completed", URL: "https://hooks.example/x",
+		State: store.WebhookLive, CreatedAt: now, StateAt: now,
+	}
+	if err := s.InsertWebhook(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range []struct {
+		from, to store.WebhookState
+		want     bool
+	}{
+		{store.WebhookLive, store.WebhookRotating, true},
+		{store.WebhookLive, store.WebhookGone, false},
+		{store.WebhookRotating, store.WebhookLive, true},
+		{store.WebhookLive, store.WebhookLive, true},
+	} {
+		got, err := s.MoveWebhook(t.Context(), w.ID, move.from, move.to, now)
+		if err != nil || got != move.want {
+			t.Errorf("%s to %s: got %t, %v, want %t", move.from, move.to, got, err, move.want)
+		}
+	}
+}

@@ -20,13 +20,14 @@ func (q Queries) SetWebhookVendorID(ctx context.Context, id int64, vendorID stri
 	return translate(err)
 }
 
-// SetWebhookState moves a webhook, noting when it changed and when it was
-// looked at.
-func (q Queries) SetWebhookState(ctx context.Context, id int64, to WebhookState, now time.Time) error {
-	_, err := q.db.NewRaw(`UPDATE webhooks SET checked_at = ?now,
-		state_at = CASE WHEN state = ?to THEN state_at ELSE ?now END, state = ?to WHERE id = ?id`,
-		named{"now": now, "to": to, "id": id}).Exec(ctx)
-	return translate(err)
+// MoveWebhook moves a webhook from one state to another, or to the same, and
+// notes that it was looked at. It reports false when the webhook was not in the
+// first state any more.
+func (q Queries) MoveWebhook(ctx context.Context, id int64, from, to WebhookState, now time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE webhooks SET checked_at = ?now,
+		state_at = CASE WHEN state = ?to THEN state_at ELSE ?now END, state = ?to WHERE id = ?id AND state = ?from`,
+		named{"now": now, "from": from, "to": to, "id": id}).Exec(ctx))
+	return n == 1, err
 }
 
 // AddSecret stores a webhook's next secret version. The version it follows

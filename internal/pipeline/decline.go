@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -12,6 +13,13 @@ import (
 	"rollcall/internal/geonode"
 	"rollcall/store"
 )
+
+// notTheVendor is a 403 that is not in the vendor's own words: something on the
+// way, such as a firewall, refused it, and that passes. In its own words the
+// vendor refuses this request and no other.
+func notTheVendor(e *geonode.Error) bool {
+	return e.Status == http.StatusForbidden && e.Shape != geonode.ShapeStandard
+}
 
 // declined records a call that brought no id.
 func (p *Pipeline) declined(ctx context.Context, c *call, cause error) error {
@@ -29,7 +37,7 @@ func (p *Pipeline) declined(ctx context.Context, c *call, cause error) error {
 	}
 	paused := account && !errors.Is(cause, geonode.ErrThrottled)
 	switch {
-	case account || e.Retryable() || e.Status == 0:
+	case account || e.Retryable() || e.Status == 0 || notTheVendor(e):
 		late, err := p.gates.late(ctx, store.GateSubmit, job.CreatedAt, p.now())
 		if err != nil {
 			return err

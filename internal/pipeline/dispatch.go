@@ -110,6 +110,12 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 	}
 	job.CallNo++
 	job.CalledAt = &now
+	if p.now().Sub(now) > p.cfg.ClaimLease/2 {
+		// The process slept between the claim and the call: by the time the
+		// call ends somebody else may own the job.
+		_, err := p.store.ReleaseJob(ctx, job.ID, job.CallNo)
+		return errors.Join(err, river.JobSnooze(0))
+	}
 	yes, callErr := p.submitCall(ctx, c)
 	recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()

@@ -111,7 +111,7 @@ func (g *gateWatch) failed(ctx context.Context, name string, cause error) (time.
 	case errors.Is(cause, geonode.ErrThrottled):
 		d, err := g.close(ctx, name, e)
 		return d, true, err
-	case e.Status == http.StatusUnauthorized || e.Status == http.StatusPaymentRequired || e.Status == http.StatusForbidden:
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusPaymentRequired:
 		return g.p.cfg.ProbeEvery, true, g.pause(ctx, name, e)
 	}
 	return 0, false, nil

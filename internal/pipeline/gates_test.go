@@ -1,6 +1,8 @@
 package pipeline_test
 
 import (
+	"bytes"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -51,6 +53,38 @@ func TestRefusedAccountPausesAndResumesByItself(t *testing.T) {
 			}
 			r.balanced(id)
 		})
+	}
+}
+
+// TestForbiddenIsAboutOneRequest: a 403 in the vendor's words ends its job and
+// pauses nobody; one from something on the way passes.
+func TestForbiddenIsAboutOneRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	var firewall atomic.Int64
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		switch {
+		case isSubmit(req) && bytes.Contains(body, []byte("/item/1")):
+			answerJSON(w, http.StatusForbidden, refusal("NOT_THIS_ONE", false), "")
+		case isSubmit(req) && firewall.Add(1) == 1:
+			breach(w, "a firewall's page")
+			http.Error(w, "<h1>Forbidden</h1>", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, req)
+		}
+	})
+	id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1", "https://shop.sandbox.test/item/2")
+	r.wantBatch(r.ended(id), 1, 1, 0)
+	if got := r.code(id, "https://shop.sandbox.test/item/1"); got != "NOT_THIS_ONE" {
+		t.Errorf("got %q, want the vendor's word", got)
+	}
+	if got := r.number(`SELECT count(*) FROM gates WHERE paused_at IS NOT NULL`); got != 0 {
+		t.Errorf("got %d paused gates, want none", got)
 	}
 }
 

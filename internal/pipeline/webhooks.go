@@ -67,7 +67,8 @@ func (p *Pipeline) register(ctx context.Context, event string, w *store.Webhook)
 		return fmt.Errorf("the vendor may have made it, which the next registration looks at: %w", err)
 	}
 	if err != nil {
-		return errors.Join(err, p.store.SetWebhookState(context.WithoutCancel(ctx), w.ID, store.WebhookRemoved, p.now()))
+		_, moveErr := p.store.MoveWebhook(context.WithoutCancel(ctx), w.ID, w.State, store.WebhookRemoved, p.now())
+		return errors.Join(err, moveErr)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -103,7 +104,8 @@ func (p *Pipeline) registered(ctx context.Context, w *store.Webhook, made madeWe
 		if err := tx.SetWebhookVendorID(ctx, w.ID, made.id); err != nil {
 			return err
 		}
-		return tx.SetWebhookState(ctx, w.ID, store.WebhookLive, now)
+		_, err = tx.MoveWebhook(ctx, w.ID, w.State, store.WebhookLive, now)
+		return err
 	})
 }
 
@@ -219,7 +221,8 @@ func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
 			p.log.WarnContext(ctx, "webhook changed at the vendor", slog.Int64("webhook_id", w.ID),
 				slog.String("was", string(w.State)), slog.String("is", string(is)))
 		}
-		if err := p.store.SetWebhookState(ctx, w.ID, is, p.now()); err != nil {
+		// Another state by now is somebody else's, such as a rotation's: it stands.
+		if _, err := p.store.MoveWebhook(ctx, w.ID, w.State, is, p.now()); err != nil {
 			return err
 		}
 	}
