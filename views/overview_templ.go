@@ -154,7 +154,7 @@ func Overview(p OverviewProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</div></section></div><div class=\"column\"><section class=\"card\" aria-labelledby=\"nets-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"nets-title\">What brought results home</h2><span class=\"card-side\">last 7 days, by net</span></div><div class=\"card-body\" id=\"overview-nets\" data-testid=\"nets\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</div></section></div><div class=\"column\"><section class=\"card\" aria-labelledby=\"nets-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"nets-title\">Brought home by</h2><span class=\"card-side\">last 7 days</span></div><div class=\"card-body\" id=\"overview-nets\" data-testid=\"nets\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
