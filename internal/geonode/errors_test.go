@@ -111,6 +111,16 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestPageInsteadOfJSON: an operator who reads the log learns what came.
+func TestPageInsteadOfJSON(t *testing.T) {
+	t.Parallel()
+	v := newVendor(t, says(200, "<html>A proxy's page</html>"))
+	_, err := v.client(t).SubmitBatch(broken(t, "a page of HTML"), geonode.BatchRequest{URLs: []string{"https://a.example/"}})
+	if err == nil || !strings.Contains(err.Error(), "the body is no JSON") {
+		t.Errorf("got %v, want it to say that the body is no JSON", err)
+	}
+}
+
 // checkSentinel wants err to be want and no other sentinel.
 func checkSentinel(t *testing.T, err, want error) {
 	t.Helper()

@@ -190,7 +190,8 @@ func urlIn(element json.RawMessage) string {
 	return object.Href
 }
 
-// kindOf names the JSON type of b by its first byte.
+// kindOf names the JSON type of b by its first byte; "no JSON" is a page of
+// HTML, most often.
 func kindOf(b []byte) string {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
@@ -207,6 +208,8 @@ func kindOf(b []byte) string {
 		return "bool"
 	case 'n':
 		return "null"
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return "number"
 	}
-	return "number"
+	return "no JSON"
 }
