@@ -292,7 +292,7 @@ func NewBatch(p NewBatchProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" id=\"file\" name=\"file\" type=\"file\" accept=\".txt,.csv,text/plain,text/csv\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" id=\"file\" name=\"file\" type=\"file\" accept=\".txt,text/plain\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
