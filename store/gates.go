@@ -89,6 +89,16 @@ func (q Queries) Setting(ctx context.Context, key string) (string, error) {
 	return out[0], nil
 }
 
+// InitSetting writes such a fact unless it is there, and returns the one that is.
+func (q Queries) InitSetting(ctx context.Context, key, value string, now time.Time) (string, error) {
+	_, err := q.db.NewRaw(`INSERT INTO settings (key, value, updated_at) VALUES (?, ?, ?)
+		ON CONFLICT (key) DO NOTHING`, key, value, now).Exec(ctx)
+	if err != nil {
+		return "", translate(err)
+	}
+	return q.Setting(ctx, key)
+}
+
 // SetSetting writes such a fact.
 func (q Queries) SetSetting(ctx context.Context, key, value string, now time.Time) error {
 	_, err := q.db.NewRaw(`INSERT INTO settings (key, value, updated_at) VALUES (?, ?, ?)

@@ -166,28 +166,28 @@ func answerPlainly(c echo.Context, status int, message string) error {
 	return c.JSON(status, map[string]string{"verdict": "refused", "message": message})
 }
 
-// readBody reads a whole body within the budget. A length that was announced
-// is reserved at once, another one piece by piece as it comes.
+// readBody reads a whole body within the budget, which is taken piece by piece
+// as the bytes come: a length that was announced may be a lie, and a sender that
+// announces much and sends nothing must not hold what others need.
 func readBody(body io.Reader, length int64, hold *hold) ([]byte, error) {
 	if length == 0 {
 		return nil, nil
 	}
-	size := length
-	if size < 0 {
-		size = reserveStep
+	size := int64(reserveStep)
+	if length > 0 {
+		// One byte more, so that the end is seen without growing.
+		size = min(length+1, reserveStep)
 	}
 	if !hold.take(size) {
 		return nil, errBudget
 	}
-	// The announced length may be a lie: memory grows with what really comes.
-	content := make([]byte, 0, min(size, reserveStep))
+	content := make([]byte, 0, size)
 	for {
 		if len(content) == cap(content) {
-			grown := int64(2 * cap(content))
-			if length < 0 && !hold.take(grown-int64(cap(content))) {
+			if !hold.take(int64(cap(content))) {
 				return nil, errBudget
 			}
-			content = append(make([]byte, 0, grown), content...)
+			content = append(make([]byte, 0, 2*cap(content)), content...)
 		}
 		n, err := body.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]

@@ -190,6 +190,11 @@ func (s *stack) openPipeline(ctx context.Context, tune func(*pipeline.Config)) e
 	if err != nil {
 		return err
 	}
+	if err := p.CheckKey(ctx); errors.Is(err, pipeline.ErrSealed) {
+		return errors.New("ROLLCALL_SECRET_KEY is not the key that this database was begun with: use that one, which may lie in another data folder")
+	} else if err != nil {
+		return err
+	}
 	if err := p.Start(ctx); err != nil {
 		return err
 	}

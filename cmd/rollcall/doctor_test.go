@@ -66,7 +66,7 @@ func (d *desk) findProblems(t *testing.T) {
 		{"settings", "ROLLCALL_POLL_CAP", "1ms", "ROLLCALL_POLL_CAP"},
 		{"vendor", "GEONODE_SCRAPER_API_KEY", "another", "401"},
 		{"vendor", "SCRAPER_API_BASE_URL", "http://127.0.0.1:1", "refused"},
-		{"secret key", "ROLLCALL_SECRET_KEY", strings.Repeat("cd", 32), "does not open"},
+		{"secret key", "ROLLCALL_SECRET_KEY", strings.Repeat("cd", 32), "not the key that this database was begun with"},
 		{"public URL", "ROLLCALL_PUBLIC_URL", "http://127.0.0.1:1", "refused"},
 		{"database", "DATABASE_URL", "postgres://nobody@127.0.0.1:1/none", "refused"},
 	}

@@ -48,6 +48,17 @@ func TestServeRefusesANewerSchema(t *testing.T) {
 	}
 }
 
+// Another key would leave every secret and header in the database closed.
+func TestServeRefusesAnotherKey(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	d.vars["ROLLCALL_SECRET_KEY"] = strings.Repeat("cd", 32)
+	got := rollcall(t, envOf(d.vars), "serve")
+	if got.code != 1 || !strings.Contains(got.errOut, "not the key that this database was begun with") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestServe signs in, submits and reads what came of it, over real HTTP and real processes.
 func TestServe(t *testing.T) {
 	t.Parallel()

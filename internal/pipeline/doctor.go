@@ -2,9 +2,31 @@ package pipeline
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 )
+
+// keyCheck is the setting that holds a known text, sealed by the first process
+// that ran on the database.
+const keyCheck = "secret_key_check"
+
+// CheckKey reports ErrSealed when the secret key is not the one that this
+// database's secrets and headers were sealed with. The first process that asks
+// decides which one that is.
+func (p *Pipeline) CheckKey(ctx context.Context) error {
+	sealed := base64.StdEncoding.EncodeToString(p.sealer.seal(keyCheck, []byte(keyCheck)))
+	kept, err := p.store.InitSetting(ctx, keyCheck, sealed, p.now())
+	if err != nil {
+		return fmt.Errorf("check the secret key: %w", err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(kept)
+	if err != nil {
+		return fmt.Errorf("check the secret key: %w", err)
+	}
+	_, err = p.sealer.open(keyCheck, raw)
+	return err
+}
 
 // CheckSecrets opens every webhook secret that is still good with the secret
 // key, and returns an error for each that does not open: ErrSealed when the
