@@ -227,7 +227,7 @@ func still(jobs []store.JobRow) bool {
 		switch jobs[i].State {
 		case store.JobIntended, store.JobCalling, store.JobUncertain, store.JobAccepted:
 			return false
-		default:
+		case store.JobSettled, store.JobGivenUp, store.JobRefused, store.JobWithdrawn, store.JobSplit:
 		}
 	}
 	return true

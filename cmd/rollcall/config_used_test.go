@@ -28,8 +28,7 @@ func TestEverySettingIsUsed(t *testing.T) {
 		source.Write(text)
 	}
 	settings := reflect.TypeFor[Config]()
-	for i := range settings.NumField() {
-		field := settings.Field(i)
+	for field := range settings.Fields() {
 		if field.Tag.Get("env") == "" {
 			continue
 		}
