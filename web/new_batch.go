@@ -194,7 +194,8 @@ func withMistakes(p views.NewBatchProps, invalid *pipeline.InvalidSubmission) vi
 			Number: line.Number, Text: clean(line.Text, 2000), State: "invalid", Reason: line.Reason,
 		})
 	}
-	if len(invalid.Lines) > 0 && p.Errors["urls"] == "" {
+	p.NoRest = p.Errors["urls"] != ""
+	if len(invalid.Lines) > 0 && !p.NoRest {
 		p.Errors["urls"] = "Some lines can't be submitted: correct them, or tick the box below their list to leave them out."
 	}
 	return p
