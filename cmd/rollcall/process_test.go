@@ -69,6 +69,23 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
+// insist sends the signal again until the process ends, and returns its exit code: a further signal counts only once
+// the first is a moment old, since one Ctrl-C can arrive twice.
+func (p *process) insist(sig os.Signal, within time.Duration) int {
+	p.t.Helper()
+	limit := time.After(within)
+	for {
+		_ = p.cmd.Process.Signal(sig) // It may have ended.
+		select {
+		case <-p.done:
+			return p.code
+		case <-time.After(200 * time.Millisecond):
+		case <-limit:
+			p.t.Fatalf("the process did not end within %s; it said:\n%s", within, p.log)
+		}
+	}
+}
+
 // exit waits for the end of the process and returns its exit code, -1 when a signal ended it.
 func (p *process) exit(within time.Duration) int {
 	p.t.Helper()

@@ -264,8 +264,7 @@ func TestDrain(t *testing.T) {
 	if got := statusOf(t.Context(), base+"/sign-in"); got != http.StatusServiceUnavailable {
 		t.Errorf("sign-in: got %d, want 503", got)
 	}
-	run.signal(terminated)
-	if code := run.exit(5 * time.Second); code == 0 {
+	if code := run.insist(terminated, 10*time.Second); code == 0 {
 		t.Error("the second signal ended in order, want at once")
 	}
 }
