@@ -58,6 +58,26 @@ func (s *Server) carryBatch(c echo.Context) error {
 	return render(c, http.StatusUnauthorized, views.SignIn(props))
 }
 
+// typedURLs are the URLs of a batch that could not be taken up, for the page
+// that says so; "" for every other request, or when they can't be read.
+func typedURLs(c echo.Context) string {
+	r := c.Request()
+	if r.Method != http.MethodPost || c.Path() != batchesPath {
+		return ""
+	}
+	if r.PostForm == nil {
+		limitBody(c, carriedText+formLimit)
+		if parseForm(r) != nil {
+			return ""
+		}
+	}
+	typed, err := typedBatch(c)
+	if err != nil {
+		return ""
+	}
+	return clean(typed.URLs, carriedText)
+}
+
 func tooLargeToCarry() error {
 	return &problem{
 		status: http.StatusUnauthorized, title: "Not signed in",

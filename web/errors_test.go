@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -135,6 +136,25 @@ func TestHealth(t *testing.T) {
 	}
 	if got := v.get("/"); got.status != http.StatusInternalServerError || got.text("h1") == "" {
 		t.Errorf("a page without the database: got %d, want an error page", got.status)
+	}
+}
+
+// TestTypedIsKeptWithoutTheDatabase: a batch that could not be taken up is on
+// the page that says so, and internal text is not.
+func TestTypedIsKeptWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	form := url.Values{"csrf_token": {v.token()}, "urls": {"https://kept.example/1\nhttps://kept.example/2"}, "format": {"markdown"}}
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := v.post("/batches", form)
+	if got.status < http.StatusInternalServerError || !strings.Contains(got.text("#typed"), "https://kept.example/2") {
+		t.Errorf("got %d with %q typed, want an error page that keeps it", got.status, got.text("#typed"))
+	}
+	if strings.Contains(got.body, "sql") {
+		t.Errorf("internal text on the page:\n%s", got.body)
 	}
 }
 

@@ -175,6 +175,9 @@ func (s *Server) errorPage(c echo.Context, p *problem, id string) error {
 	props := views.ErrorProps{
 		Layout: s.bareLayout(c, p.title), Status: p.status, Title: p.title, Message: p.text, LogID: id,
 	}
+	if p.status >= http.StatusInternalServerError {
+		props.Typed = typedURLs(c)
+	}
 	err := render(c, p.status, views.Error(props))
 	if err == nil || c.Response().Committed {
 		return err

@@ -133,9 +133,20 @@ func (b *chrome) fill(selector, value string) {
 	b.value(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); return ""; })()`, selector, value))
 }
 
+// click clicks what the selector finds once it is there, found and pressed in
+// one step: a live page may replace its rows at any moment.
 func (b *chrome) click(selector string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.CSS(selector)))
+	press := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e?.offsetParent) return ""; e.click(); return "pressed"; })()`, selector)
+	limit := time.After(time.Minute)
+	for b.value(press) == "" {
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-limit:
+			b.picture("stuck")
+			b.t.Fatalf("%s never came", selector)
+		}
+	}
 }
 
 // check holds the page as it is against axe-core, the window's width and the console.

@@ -15,7 +15,7 @@ import (
 )
 
 // The tests of this file are named after the faults of the published recipe,
-// DESIGN.md section 6, that this release can have.
+// DESIGN.md section 6.
 
 // TestFault1_EventAndTaskAreOneTransaction: neither a refused task nor a
 // connection killed before the commit leaves an event row behind.
@@ -94,6 +94,37 @@ func TestFault2_UnfinishedJobIsNotGivenUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFault3_ReplayOnlyWakes: a job that a person asks for again goes the way
+// of every other wake. One that is settled costs no call and changes nothing.
+func TestFault3_ReplayOnlyWakes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, pipeline: deaf})
+	id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
+	job := r.accepted(id)
+	eventually(t, "the end at the vendor", func() bool { return r.sandbox.Books().Jobs[0].Status == "completed" })
+	if err := r.pipe.SettleNow(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if b := r.ended(id); b.StoredReplay != 1 {
+		t.Errorf("got %+v, want one stored by replay", b)
+	}
+	eventually(t, "the job to be settled", func() bool { return r.text(`SELECT state FROM jobs`) == "settled" })
+	reads, stored := r.sandbox.Books().Calls["extract.status"].Total, r.text(`SELECT stored_at::text FROM results`)
+	if err := r.pipe.SettleNow(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.number(`SELECT count(*) FROM river_job WHERE kind = 'settle' AND state <> 'completed'`); n != 0 {
+		t.Errorf("got %d tasks for a settled job, want none", n)
+	}
+	if got := r.sandbox.Books().Calls["extract.status"].Total; got != reads {
+		t.Errorf("got %d reads, want the %d before", got, reads)
+	}
+	if got := r.text(`SELECT stored_at::text FROM results`); got != stored {
+		t.Errorf("the result was stored again at %s, want it left as of %s", got, stored)
+	}
+	r.balanced(id)
 }
 
 // TestFault4_ReconcilerReadsEveryPage: with every webhook lost and no poller,
