@@ -34,7 +34,7 @@ func (r *rig) takeOver(w *worker, b *barrier) {
 	// database as the crash left it.
 	eventually(r.t, "the dead worker's connections to go", func() bool {
 		return r.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-			AND state = 'idle in transaction'`) == 0 && b.waiting() == 0
+			AND state IN ('active', 'idle in transaction') AND pid <> pg_backend_pid()`) == 0 && b.waiting() == 0
 	})
 	r.age()
 	r.receiver.worker.Store(nil)

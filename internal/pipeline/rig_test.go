@@ -209,7 +209,7 @@ func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
 		PublicURL: r.hooks.URL, PollFirst: 50 * time.Millisecond, PollCap: 300 * time.Millisecond,
 		PollTick: 50 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: time.Hour,
 		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond,
-		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500,
+		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500, ClaimLease: 15 * time.Second,
 		RetryGaps: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond},
 	}
 	if s.pipeline != nil {
