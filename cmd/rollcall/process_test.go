@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -152,15 +154,32 @@ func (b *logBuffer) match(t *testing.T, pattern *regexp.Regexp) string {
 	}
 }
 
-// freeAddress is a loopback address that nobody uses at the moment.
+// handedOut are the ports that tests of this process were given.
+//
+//nolint:gochecknoglobals // Two tests must not be given one port.
+var handedOut sync.Map
+
+// freeAddress returns an address of loopback that nothing listens on. Its port lies below those that the system gives to
+// outgoing connections, so that none takes it before the test listens there.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 200 {
+		port := 10_000 + rand.IntN(20_000)
+		if _, taken := handedOut.LoadOrStore(port, true); taken {
+			continue
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
 	}
-	defer func() { _ = listener.Close() }() // Its address is all that is wanted.
-	return listener.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // statusOf is the status of a GET, or 0 when nobody answers.
