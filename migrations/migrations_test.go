@@ -141,7 +141,9 @@ func TestFailedMigrationLeavesNothing(t *testing.T) {
 	if err := migrations.Up(t.Context(), dsn); err != nil {
 		t.Error(err)
 	}
-	wantApplied(t, dsn, 3)
+	if err := migrations.Check(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
 }
 
 func wantApplied(t *testing.T, dsn string, want int) {
@@ -191,7 +193,9 @@ func TestKilledAtItsMark(t *testing.T) {
 	if err := migrations.Up(t.Context(), dsn); err != nil {
 		t.Error(err)
 	}
-	wantApplied(t, dsn, 3)
+	if err := migrations.Check(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNewerSchemaIsRefused: a release that cannot live with the schema says so

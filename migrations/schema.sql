@@ -293,6 +293,8 @@ CREATE TABLE public.reconcile_runs (
     foreign_jobs integer DEFAULT 0 NOT NULL,
     errors integer DEFAULT 0 NOT NULL,
     note text DEFAULT ''::text NOT NULL,
+    refused integer DEFAULT 0 NOT NULL,
+    held integer DEFAULT 0 NOT NULL,
     CONSTRAINT reconcile_runs_trigger_check CHECK ((trigger = ANY (ARRAY['timer'::text, 'person'::text, 'command'::text])))
 );
 

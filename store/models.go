@@ -256,6 +256,8 @@ type ReconcileRun struct {
 	Woken         int
 	Singly        int
 	ForeignJobs   int
+	Refused       int // Open jobs of which the vendor's delivery log says that an event did not arrive.
+	Held          int // Held events whose job is known by now.
 	Errors        int
 	Note          string
 }

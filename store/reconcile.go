@@ -15,16 +15,19 @@ func (q Queries) StartRun(ctx context.Context, r *ReconcileRun) error {
 // FinishRun writes what a run found.
 func (q Queries) FinishRun(ctx context.Context, r *ReconcileRun) error {
 	_, err := q.db.NewUpdate().Model(r).
-		Column("finished_at", "pages", "listed", "missing", "woken", "singly", "foreign_jobs", "errors", "note").
+		Column("finished_at", "pages", "listed", "missing", "woken", "singly", "foreign_jobs",
+			"refused", "held", "errors", "note").
 		WherePK().Exec(ctx)
 	return translate(err)
 }
 
-// OpenJobs lists jobs accepted before the time and not settled, oldest first.
-func (q Queries) OpenJobs(ctx context.Context, before time.Time, limit int) ([]KnownJob, error) {
+// OpenJobs lists jobs accepted before the time and not settled, oldest first,
+// from after the key on; the zero Key is the beginning.
+func (q Queries) OpenJobs(ctx context.Context, before time.Time, from Key, limit int) ([]KnownJob, error) {
 	var out []KnownJob
 	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at FROM jobs
-		WHERE state = 'accepted' AND accepted_at <= ? ORDER BY accepted_at, id LIMIT ?`, before, limit).Scan(ctx, &out)
+		WHERE state = 'accepted' AND accepted_at <= ? AND (accepted_at, id) > (?, ?)
+		ORDER BY accepted_at, id LIMIT ?`, before, from.At, from.ID, limit).Scan(ctx, &out)
 	return out, translate(err)
 }
 

@@ -156,6 +156,13 @@ func TestBackgroundQueriesUseIndexes(t *testing.T) {
 	err := watched.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		for _, do := range []func() error{
 			func() error { _, err := tx.WakeDue(ctx, now, now, 200); return err },
+			func() error { _, err := tx.WakeDueOthers(ctx, now, now, 200); return err },
+			func() error { _, err := tx.PollSingly(ctx, now, 3); return err },
+			func() error { _, err := tx.DueExtracts(ctx, now, 200); return err },
+			func() error { _, err := tx.WakeListed(ctx, []int64{10, 20}, now, now); return err },
+			func() error { return tx.NoteListed(ctx, []int64{10, 20}, "processing") },
+			func() error { return tx.PutOffListed(ctx, []int64{10, 20}, &now, now, now) },
+			func() error { _, err := tx.PollSoon(ctx, now, now, time.Second, 200); return err },
 			func() error { _, err := tx.WakeJobs(ctx, []int64{10, 20}, store.NetPoll); return err },
 			func() error { _, err := tx.WakeByWebhook(ctx, []int64{10, 20}, now); return err },
 			func() error { _, err := tx.ClaimHeld(ctx, []string{"v7", "v50"}); return err },
@@ -163,11 +170,11 @@ func TestBackgroundQueriesUseIndexes(t *testing.T) {
 			func() error { _, err := tx.HeldKnown(ctx, 200); return err },
 			func() error { _, err := tx.MarkForeign(ctx, []string{"v50"}); return err },
 			func() error { _, err := tx.ExpiredClaims(ctx, now, 200); return err },
-			func() error { _, err := tx.OpenJobs(ctx, now, 200); return err },
+			func() error { _, err := tx.OpenJobs(ctx, now, store.Key{}, 200); return err },
 			func() error { _, err := tx.KnownVendorIDs(ctx, []string{"v7", "v50"}); return err },
 			func() error { _, err := tx.CallingWithHash(ctx, []byte{0}); return err },
 			func() error { _, err := tx.AnyUncertain(ctx); return err },
-			func() error { _, err := tx.WebhookRecord(ctx, 50, time.Minute); return err },
+			func() error { _, err := tx.WebhookRecord(ctx, 50, time.Minute, now); return err },
 			func() error { _, err := tx.Carried(ctx, 7); return err },
 			func() error { _, err := tx.SendList(ctx, 7); return err },
 		} {

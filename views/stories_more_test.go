@@ -108,8 +108,8 @@ func deliveryStories() []story {
 
 func runs() []views.ReconcileRow {
 	return []views.ReconcileRow{
-		{ID: "3", StartedAt: before(4 * time.Minute), FinishedAt: before(4*time.Minute - 2300*time.Millisecond), From: before(48 * time.Hour), To: before(4 * time.Minute), Listed: views.Known(1283), Missing: views.Known(0), Woken: views.Known(12), Foreign: views.Known(2), Errors: views.Known(0), By: "bob"},
-		{ID: "2", StartedAt: before(14 * time.Minute), FinishedAt: before(13 * time.Minute), From: before(48 * time.Hour), To: before(14 * time.Minute), Listed: views.Known(1100), Missing: views.Known(1), Woken: views.Known(1), Foreign: views.Known(0), Errors: views.Known(1), Error: "list of crawls: 503"},
+		{ID: "3", StartedAt: before(4 * time.Minute), FinishedAt: before(4*time.Minute - 2300*time.Millisecond), From: before(48 * time.Hour), To: before(4 * time.Minute), Listed: views.Known(1283), Missing: views.Known(0), Refused: views.Known(1), Held: views.Known(3), Woken: views.Known(12), Foreign: views.Known(2), Errors: views.Known(0), By: "bob"},
+		{ID: "2", StartedAt: before(14 * time.Minute), FinishedAt: before(13 * time.Minute), From: before(48 * time.Hour), To: before(14 * time.Minute), Listed: views.Known(1100), Missing: views.Known(1), Refused: views.Known(0), Held: views.Known(0), Woken: views.Known(1), Foreign: views.Known(0), Errors: views.Known(1), Error: "list of crawls: 503"},
 		{ID: "1", StartedAt: before(24 * time.Minute), From: before(48 * time.Hour), To: before(24 * time.Minute)},
 	}
 }

@@ -52,6 +52,7 @@ func runRow(run *store.ReconcileRun) views.ReconcileRow {
 	if run.FinishedAt != nil {
 		// Until then the numbers aren't known.
 		row.Listed, row.Missing = views.Known(int64(run.Listed)), views.Known(int64(run.Missing))
+		row.Refused, row.Held = views.Known(int64(run.Refused)), views.Known(int64(run.Held))
 		row.Woken, row.Foreign = views.Known(int64(run.Woken)), views.Known(int64(run.ForeignJobs))
 		row.Errors = views.Known(int64(run.Errors))
 	}

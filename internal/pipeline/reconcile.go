@@ -2,33 +2,29 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/riverqueue/river"
 
-	"rollcall/internal/geonode"
 	"rollcall/store"
 )
 
 const (
-	// reconcileOverlap widens the window, for the vendor's clock and for jobs
-	// made while a pass is under way.
+	// reconcileOverlap widens the window backwards, for the vendor's clock.
 	reconcileOverlap = 5 * time.Minute
-	// reconcilePasses bounds how often a list is read until nothing is new:
-	// its pages shift while jobs are added.
-	reconcilePasses = 3
-	// reconcileSingly bounds the older jobs asked about one by one in a run.
+	// reconcileSingly bounds the jobs asked about one by one in a run.
 	reconcileSingly = 200
+	// openGroup is how many open jobs are looked at by one statement.
+	openGroup = 500
+	// heldGroup bounds the held events that one run claims.
+	heldGroup = 1000
 	// listTime bounds the reading of one list, so that a long one, or a gate
 	// that stays closed, leaves time for the rest of the run.
 	listTime = reconcileTimeout / 4
 	// strandedGroup bounds the jobs without a task that one run helps.
 	strandedGroup = 1000
-	// listTries is how often one page of a list is asked for.
-	listTries = 5
 )
 
 type reconcileWorker struct {
@@ -53,15 +49,22 @@ func (p *Pipeline) ReconcileNow(ctx context.Context) error {
 	return nil
 }
 
-// listed is a row of one of the vendor's job lists.
-type listed struct {
-	id     string
-	status geonode.Status
+// reconciling is one run. What it remembers grows with the jobs that are open
+// here, never with what the vendor lists.
+type reconciling struct {
+	*Pipeline
+	run *store.ReconcileRun
+	// young is when a job must have been accepted to be old enough: for later
+	// ones the other nets still have time.
+	young time.Time
+	// open are the jobs open here that the lists showed, and whether this run
+	// woke them.
+	open map[int64]bool
 }
 
-// Reconcile compares the vendor's lists with the jobs here and wakes what has
-// ended there and not here. It asks whether a job is settled, never whether a
-// delivery was seen. Errors are counted in the run, which goes on: what one
+// Reconcile compares what the vendor knows with the jobs here and wakes what
+// has ended there and not here. It asks whether a job is settled, never whether
+// a delivery was seen. Errors are counted in the run, which goes on: what one
 // run misses the next finds.
 func (p *Pipeline) Reconcile(ctx context.Context, trigger string) (*store.ReconcileRun, error) {
 	now := p.now()
@@ -72,21 +75,8 @@ func (p *Pipeline) Reconcile(ctx context.Context, trigger string) (*store.Reconc
 	if err := p.store.StartRun(ctx, run); err != nil {
 		return nil, fmt.Errorf("start a reconcile run: %w", err)
 	}
-	if err := p.dispatchStranded(ctx); err != nil {
-		p.runError(ctx, run, "jobs without a task", err)
-	}
-	seen := map[string]bool{}
-	for _, kind := range []store.Kind{store.KindExtract, store.KindBatch, store.KindCrawl} {
-		if err := p.reconcileList(ctx, run, kind, seen); err != nil {
-			p.runError(ctx, run, fmt.Sprintf("%s list", kind), err)
-		}
-	}
-	if err := p.reconcileSingly(ctx, run, seen); err != nil {
-		p.runError(ctx, run, "open jobs", err)
-	}
-	if err := p.CheckWebhooks(ctx); err != nil {
-		p.runError(ctx, run, "webhook list", err)
-	}
+	r := &reconciling{Pipeline: p, run: run, young: now.Add(-p.cfg.ReconcileOlderThan), open: map[int64]bool{}}
+	r.all(ctx)
 	end := p.now()
 	run.FinishedAt = &end
 	// The run is written down even when its own time is up.
@@ -98,211 +88,103 @@ func (p *Pipeline) Reconcile(ctx context.Context, trigger string) (*store.Reconc
 	return run, nil
 }
 
+// all looks everywhere that a lost end can be found.
+func (r *reconciling) all(ctx context.Context) {
+	for _, part := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"jobs without a task", r.dispatchStranded},
+		{"held events", r.held},
+		{"extract list", func(ctx context.Context) error { return r.list(ctx, store.KindExtract) }},
+		{"batch list", func(ctx context.Context) error { return r.list(ctx, store.KindBatch) }},
+		{"crawl list", func(ctx context.Context) error { return r.list(ctx, store.KindCrawl) }},
+		{"webhook list", r.CheckWebhooks},
+		{"delivery log", r.refusals},
+		{"open jobs", r.singly},
+	} {
+		if err := part.do(ctx); err != nil {
+			r.failed(ctx, part.what, err)
+		}
+	}
+}
+
+// failed notes what could not be read; the run goes on.
+func (r *reconciling) failed(ctx context.Context, what string, err error) {
+	r.run.Errors++
+	r.run.Note = clip(store.CleanText(r.run.Note+what+": "+err.Error()+"\n"), 1000)
+	r.log.WarnContext(ctx, "reconcile could not read all", slog.Int64("run_id", r.run.ID), slog.String("what", what), slog.Any("error", err))
+}
+
 // dispatchStranded adds a task for each intended job that has none: nothing
 // else would ever call for it. A task is lost when River gives it up, or when
 // somebody deletes it.
-func (p *Pipeline) dispatchStranded(ctx context.Context) error {
-	ids, err := p.queue.stranded(ctx, p.now().Add(-p.cfg.ReconcileOlderThan), strandedGroup)
+func (r *reconciling) dispatchStranded(ctx context.Context) error {
+	ids, err := r.queue.stranded(ctx, r.young, strandedGroup)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	p.log.WarnContext(ctx, "jobs that wait for a call had no task", slog.Int("jobs", len(ids)))
+	r.log.WarnContext(ctx, "jobs that wait for a call had no task", slog.Int("jobs", len(ids)))
 	jobs := make([]*store.Job, len(ids))
 	for i, id := range ids {
 		jobs[i] = &store.Job{ID: id}
 	}
-	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return p.queue.dispatch(ctx, tx, jobs, time.Time{})
+	return r.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		return r.queue.dispatch(ctx, tx, jobs, time.Time{})
 	})
 }
 
-func (p *Pipeline) runError(ctx context.Context, run *store.ReconcileRun, what string, err error) {
-	run.Errors++
-	run.Note = clip(store.CleanText(run.Note+what+": "+err.Error()+"\n"), 1000)
-	p.log.WarnContext(ctx, "reconcile could not read all", slog.Int64("run_id", run.ID), slog.String("what", what), slog.Any("error", err))
-}
-
-// reconcileList reads one list whole, again until a pass adds nothing.
-func (p *Pipeline) reconcileList(ctx context.Context, run *store.ReconcileRun, kind store.Kind, seen map[string]bool) error {
-	ctx, cancel := context.WithTimeout(ctx, listTime)
-	defer cancel()
-	params := geonode.ListParams{Start: p.clock.vendorTime(run.WindowStart), End: p.clock.vendorTime(run.WindowEnd).Add(reconcileOverlap)}
-	for range reconcilePasses {
-		added := 0
-		for page := 1; page <= listPages*10; page++ {
-			params.Page = page
-			rows, meta, err := p.listPage(ctx, kind, params)
-			if err != nil {
-				return err
-			}
-			run.Pages++
-			fresh := rows[:0:0]
-			for _, r := range rows {
-				if !seen[r.id] {
-					seen[r.id] = true
-					fresh = append(fresh, r)
-				}
-			}
-			added += len(fresh)
-			if err := p.compare(ctx, run, fresh); err != nil {
-				return err
-			}
-			if lastPage(meta, page, len(rows)) {
-				// One page cannot shift: there is nothing to read again.
-				if page == 1 {
-					return nil
-				}
-				break
-			}
-		}
-		if added == 0 {
-			return nil
-		}
+// held claims held events whose job is known by now. The sweep does the same
+// more often; a run that a person asks for does not wait for it.
+func (r *reconciling) held(ctx context.Context) error {
+	ids, err := r.store.HeldKnown(ctx, heldGroup)
+	if err != nil {
+		return err
 	}
+	if err := r.claimHeld(ctx, ids); err != nil {
+		return err
+	}
+	r.run.Held = len(ids)
 	return nil
 }
 
-// listPage reads one page, and tries again a few times when the vendor is
-// busy: a run would otherwise end at the first 429.
-func (p *Pipeline) listPage(ctx context.Context, kind store.Kind, params geonode.ListParams) ([]listed, geonode.ListPage, error) {
-	var last error
-	for range listTries {
-		if err := p.readTurn(ctx); err != nil {
-			return nil, geonode.ListPage{}, err
-		}
-		rows, meta, reply, err := p.list(ctx, kind, params)
-		if err == nil {
-			return rows, meta, p.heard(ctx, reply)
-		}
-		last = err
-		var e *geonode.Error
-		if !errors.As(err, &e) || !e.Retryable() && !errors.Is(err, geonode.ErrThrottled) {
-			return nil, meta, err
-		}
-		if _, _, err := p.gates.failed(ctx, store.GateRead, err); err != nil {
-			return nil, meta, err
-		}
-		if err := sleep(ctx, time.Second/4+jitter(time.Second)); err != nil {
-			return nil, meta, err
-		}
-	}
-	return nil, geonode.ListPage{}, last
-}
-
-// readTurn waits at the read gate.
-func (p *Pipeline) readTurn(ctx context.Context) error {
-	for {
-		wait, err := p.gates.wait(ctx, store.GateRead)
-		if err != nil || wait == 0 {
-			return err
-		}
-		if err := sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-func (p *Pipeline) list(ctx context.Context, kind store.Kind, params geonode.ListParams) ([]listed, geonode.ListPage, geonode.Reply, error) {
-	var rows []listed
-	switch kind {
-	case store.KindExtract:
-		got, err := p.vendor.ListExtracts(ctx, geonode.ExtractListParams{ListParams: params})
-		if err != nil {
-			return nil, geonode.ListPage{}, geonode.Reply{}, err
-		}
-		for _, j := range got.Jobs {
-			rows = append(rows, listed{j.JobID, j.Status})
-		}
-		return rows, got.ListPage, got.Reply, nil
-	case store.KindCrawl:
-		got, err := p.vendor.ListCrawls(ctx, params)
-		if err != nil {
-			return nil, geonode.ListPage{}, geonode.Reply{}, err
-		}
-		for i := range got.Jobs {
-			rows = append(rows, listed{got.Jobs[i].JobID, got.Jobs[i].Status})
-		}
-		return rows, got.ListPage, got.Reply, nil
-	case store.KindBatch, store.KindMixed, store.KindSync:
-	}
-	got, err := p.vendor.ListBatches(ctx, params)
-	if err != nil {
-		return nil, geonode.ListPage{}, geonode.Reply{}, err
-	}
-	for i := range got.Jobs {
-		rows = append(rows, listed{got.Jobs[i].JobID, got.Jobs[i].Status})
-	}
-	return rows, got.ListPage, got.Reply, nil
-}
-
-// compare wakes the listed jobs that ended there and are open here.
-func (p *Pipeline) compare(ctx context.Context, run *store.ReconcileRun, rows []listed) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	run.Listed += len(rows)
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.id
-	}
-	known, err := p.store.KnownVendorIDs(ctx, ids)
-	if err != nil {
-		return err
-	}
-	young := p.now().Add(-p.cfg.ReconcileOlderThan)
-	var wake []int64
-	for _, r := range rows {
-		job, ok := known[r.id]
-		if !ok {
-			run.ForeignJobs++
-			continue
-		}
-		open := job.State == store.JobAccepted || job.State == store.JobGivenUp
-		if open && r.status.Terminal() && job.AcceptedAt != nil && !job.AcceptedAt.After(young) {
-			wake = append(wake, job.ID)
-		}
-	}
-	run.Missing += len(wake)
-	return p.wakeFor(ctx, run, wake, "the vendor's list shows it ended")
-}
-
-func (p *Pipeline) wakeFor(ctx context.Context, run *store.ReconcileRun, ids []int64, why string) error {
+// wakeFor wakes jobs for the reconcile net, each once a run.
+func (r *reconciling) wakeFor(ctx context.Context, ids []int64, why string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return p.wake(ctx, tx, ids, store.NetReconcile, why)
+	err := r.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		return r.wake(ctx, tx, ids, store.NetReconcile, why)
 	})
-	if err == nil {
-		run.Woken += len(ids)
-	}
-	return err
-}
-
-// reconcileSingly wakes open jobs that the lists did not show: those made
-// before the window, and those the lists lost.
-func (p *Pipeline) reconcileSingly(ctx context.Context, run *store.ReconcileRun, seen map[string]bool) error {
-	open, err := p.store.OpenJobs(ctx, p.now().Add(-p.cfg.ReconcileOlderThan), reconcileSingly*10)
 	if err != nil {
 		return err
 	}
+	for _, id := range ids {
+		r.open[id] = true
+	}
+	r.run.Woken += len(ids)
+	return nil
+}
+
+// singly wakes open jobs that the lists did not show: those made before the
+// window, and those the lists lost. Settle asks about each by itself.
+func (r *reconciling) singly(ctx context.Context) error {
 	var wake []int64
-	for _, j := range open {
-		if !seen[j.VendorJobID] && len(wake) < reconcileSingly {
-			wake = append(wake, j.ID)
+	for from := (store.Key{}); len(wake) < reconcileSingly; {
+		open, err := r.store.OpenJobs(ctx, r.young, from, openGroup)
+		if err != nil {
+			return err
+		}
+		for _, j := range open {
+			from = store.Key{At: *j.AcceptedAt, ID: j.ID}
+			if _, shown := r.open[j.ID]; !shown && len(wake) < reconcileSingly {
+				wake = append(wake, j.ID)
+			}
+		}
+		if len(open) < openGroup {
+			break
 		}
 	}
-	run.Singly = len(wake)
-	return p.wakeFor(ctx, run, wake, "open here and not in the vendor's lists")
+	r.run.Singly = len(wake)
+	return r.wakeFor(ctx, wake, "open here and not in the vendor's lists")
 }
