@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,7 +77,12 @@ func TestAdminAccess(t *testing.T) {
 func TestErrorBodies(t *testing.T) {
 	t.Parallel()
 	r := setup(t, quick())
-	for form, want := range map[string]string{"empty": "", "html": "<html>", "standard": `"code"`} {
+	if err := r.SetFaults(Faults{FaultBalanceOut: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for form, want := range map[string]string{
+		"empty": "", "html": "<html>", "text": "Not Found\n", "detail": `{"detail":"Not Found"}`, "standard": `"code"`,
+	} {
 		if err := r.SetSwitches(Switches{ErrorBody: form}); err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +90,66 @@ func TestErrorBodies(t *testing.T) {
 		if a.status != 404 || !strings.Contains(string(a.raw), want) || (want == "" && len(a.raw) > 0) {
 			t.Errorf("%s: got %d %s", form, a.status, a.raw)
 		}
+		// A submit that is wrong in itself says so in any case.
+		r.call("POST", "/v1/batch", `{"urls":["https://shop.sandbox.test/1"]}`).want(402).str("code")
+	}
+	for form, want := range map[string]string{"empty": "", "html": "<html>", "text": "Too Many Requests\n", "detail": `{"detail":`} {
+		if err := errors.Join(r.SetSwitches(Switches{ErrorBody: form}), r.SetFaults(Faults{FaultRateLimit: 1})); err != nil {
+			t.Fatal(err)
+		}
+		a := r.call("POST", "/v1/batch", `{"urls":["https://shop.sandbox.test/1"]}`)
+		if a.status != 429 || !strings.HasPrefix(string(a.raw), want) || (want == "" && len(a.raw) > 0) {
+			t.Errorf("%s: got %d %s", form, a.status, a.raw)
+		}
+	}
+}
+
+func TestListOrder(t *testing.T) {
+	t.Parallel()
+	r := setup(t, quick())
+	var made []string
+	for i := range uint64(12) {
+		made = append(made, r.finish(r.batch(MadeURLs(1, i)...)).str("job_id"))
+	}
+	listed := func(order string) []string {
+		if err := r.SetSwitches(Switches{ListOrder: order}); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for page := 1; page <= 3; page++ {
+			rows := r.call("GET", "/v1/batch/jobs?page_size=5&page="+strconv.Itoa(page), nil).want(200)
+			for i := range rows.list("jobs") {
+				ids = append(ids, rows.str("jobs", i, "job_id"))
+			}
+		}
+		return ids
+	}
+	oldest, newest, shuffled := listed("oldest"), listed("newest"), listed("shuffled")
+	if !slices.Equal(oldest, made) || !slices.Equal(shuffled, listed("shuffled")) {
+		t.Errorf("oldest first: got %v, want %v", oldest, made)
+	}
+	if slices.Equal(shuffled, oldest) || slices.Equal(shuffled, newest) {
+		t.Error("shuffled is one of the other orders")
+	}
+	slices.Sort(made)
+	slices.Reverse(oldest)
+	slices.Sort(shuffled)
+	if !slices.Equal(newest, oldest) || !slices.Equal(shuffled, made) {
+		t.Errorf("newest first: got %v; shuffled: got %v", newest, shuffled)
+	}
+}
+
+func TestLogWithoutJob(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Switches.LogWithoutJob = true
+	r := setup(t, cfg)
+	rec := newReceiver(t, nil)
+	id, _ := r.hook(rec, "batch_completed")
+	r.batch(MadeURLs(1, 1)...)
+	rec.take(t)
+	if !r.call("GET", "/v1/webhooks/"+id+"/deliveries", nil).want(200).isNull("items", 0, "job_id") {
+		t.Error("the row names a job")
 	}
 }
 
@@ -90,7 +158,7 @@ func TestSwitchesOfBatch(t *testing.T) {
 	cfg := quick()
 	cfg.Parallelism = 1
 	cfg.Switches = Switches{
-		IndexAccepted: true, InvalidObjects: true, OldestFirst: true, CancelFreezes: true, CancelledOmitted: true,
+		IndexAccepted: true, InvalidObjects: true, ListOrder: "oldest", CancelFreezes: true, CancelledOmitted: true,
 		EventsForCancelled: true, EventsForFailed: true,
 	}
 	r := setup(t, cfg)

@@ -1,12 +1,14 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -194,7 +196,7 @@ func (s *Sandbox) brokenAnswer(read bool, key []string) error {
 	return errUnavailable(status)
 }
 
-func htmlError(status int) error {
+func htmlError(status int) *rawError {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	return &rawError{
 		status: status, contentType: "text/html; charset=utf-8",
@@ -217,8 +219,8 @@ func (s *Sandbox) write(
 		}
 	}
 	s.count(c.name, status)
-	if err != nil && contentType != "application/json" {
-		w.Header().Set("X-Contract-Deliberate", "error answer that is not JSON")
+	if err != nil && (contentType != "application/json" || bytes.HasPrefix(body, detailStart)) {
+		w.Header().Set("X-Contract-Deliberate", "error answer in no published form")
 	}
 	if len(body) > 0 {
 		w.Header().Set("Content-Type", contentType)
@@ -262,21 +264,40 @@ func (s *Sandbox) errorAnswer(
 	default:
 		s.log.ErrorContext(ctx, "call without answer", slog.String("call", c.name), slog.Any("err", err))
 	}
-	if form := s.Switches().ErrorBody; c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
-		switch form {
-		case "empty":
-			return status, "", nil
-		case "html":
-			if raw, ok := errors.AsType[*rawError](htmlError(status)); ok {
-				return status, raw.contentType, []byte(raw.body)
-			}
-		}
+	if contentType, text, ok := s.otherForm(c, status); ok {
+		return status, contentType, text
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		s.log.ErrorContext(ctx, "error not encoded", slog.String("call", c.name), slog.Any("err", err))
 	}
 	return status, "application/json", text
+}
+
+// detailStart begins an error answer whose detail is a text and no list.
+var detailStart = []byte(`{"detail":"`)
+
+// otherForm is an error answer in the form that the switch asks for, when that isn't the standard one. What is wrong with
+// a submit is always told: only its 429 and 5xx answers, of which nobody knows the form, vary too.
+func (s *Sandbox) otherForm(c *call, status int) (string, []byte, bool) {
+	vague := status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodDelete && !vague {
+		return "", nil, false
+	}
+	words := http.StatusText(status)
+	switch s.Switches().ErrorBody {
+	case "empty":
+		return "", nil, true
+	case "html":
+		raw := htmlError(status)
+		return raw.contentType, []byte(raw.body), true
+	case "text":
+		return "text/plain; charset=utf-8", []byte(words + "\n"), true
+	case "detail":
+		return "application/json", append(slices.Clone(detailStart), words+`"}`...), true
+	default:
+		return "", nil, false
+	}
 }
 
 // unknown answers paths that the sandbox doesn't have, map and search among them.

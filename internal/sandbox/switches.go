@@ -30,8 +30,9 @@ type Switches struct {
 	IndexAccepted bool `json:"index_accepted"`
 	// InvalidObjects reports invalid URLs as objects. Default: as plain strings.
 	InvalidObjects bool `json:"invalid_objects"`
-	// OldestFirst turns the job lists round. Default: newest first.
-	OldestFirst bool `json:"oldest_first"`
+	// ListOrder is the order of the job lists: "newest" (also "") first, "oldest" first, or "shuffled", where a new job may
+	// come to stand anywhere.
+	ListOrder string `json:"list_order"`
 	// SyncListed shows sync calls in the extract job list, and SyncFires lets them fire extract_completed. Default: neither.
 	SyncListed bool `json:"sync_listed"`
 	SyncFires  bool `json:"sync_fires"`
@@ -44,8 +45,11 @@ type Switches struct {
 	CancelFreezes bool `json:"cancel_freezes"`
 	// CancelledOmitted leaves cancelled items out of the results. Default: they are listed as cancelled.
 	CancelledOmitted bool `json:"cancelled_omitted"`
-	// ErrorBody is the form of error answers of GET and DELETE calls: "standard" (also ""), "empty" or "html".
+	// ErrorBody is the form of all error answers of GET and DELETE calls, and of 429 and 5xx answers of the others:
+	// "standard" (also ""), "empty", "html", "text" (a line of plain text) or "detail" (JSON with a text as its detail).
 	ErrorBody string `json:"error_body"`
+	// LogWithoutJob leaves the job out of the rows of the delivery log. Default: each row names it.
+	LogWithoutJob bool `json:"log_without_job"`
 }
 
 // SignatureForm says how a delivery is signed; the sum itself is always HMAC-SHA256.
@@ -63,13 +67,14 @@ type SignatureForm struct {
 
 // Check names every switch with an unknown value.
 func (s Switches) Check() error {
-	errs := make([]error, 0, 6)
+	errs := make([]error, 0, 7)
 	for _, c := range []struct {
 		name, value string
 		known       []string
 	}{
 		{"callback_body", s.CallbackBody, []string{"", "summary", "full", "empty"}},
-		{"error_body", s.ErrorBody, []string{"", "standard", "empty", "html"}},
+		{"list_order", s.ListOrder, []string{"", "newest", "oldest", "shuffled"}},
+		{"error_body", s.ErrorBody, []string{"", "standard", "empty", "html", "text", "detail"}},
 		{"signature.encoding", s.Signature.Encoding, []string{"", "hex", "HEX", "base64", "base64url"}},
 		{"signature.signed", s.Signature.Signed, []string{"", "body", "id.body", "timestamp.body"}},
 		{"signature.key", s.Signature.Key, []string{"", "whole", "rest", "base64"}},

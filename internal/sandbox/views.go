@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"cmp"
+	"iter"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -116,7 +119,7 @@ func failure(it *item) (*string, *string) {
 	return &it.end.code, &it.end.message
 }
 
-// list answers a job list: filtered, newest first unless the switch says otherwise, one page. match and row are called
+// list answers a job list: filtered, in the order that the switch says, one page. match and row are called
 // under mu.
 func (s *Sandbox) list(
 	a *account, k kind, q *query, normalSize int, match func(*job) bool, row func(*job) any,
@@ -130,12 +133,8 @@ func (s *Sandbox) list(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := wireJobs{Jobs: []any{}, Page: page, PageSize: size}
-	total, jobs := 0, a.lists[k]
-	for i := range jobs {
-		j := jobs[len(jobs)-1-i]
-		if s.switches.OldestFirst {
-			j = jobs[i]
-		}
+	total := 0
+	for _, j := range s.ordered(a.lists[k]) {
 		if !s.listed(j) || !within(j.created.Time, from, to) ||
 			(status != "" && status != s.shown(j)) || !match(j) {
 			continue
@@ -146,6 +145,20 @@ func (s *Sandbox) list(
 	}
 	out.PageCount = pageCount(total, size)
 	return reply{http.StatusOK, out}, nil
+}
+
+// ordered walks jobs in the order of the lists. The caller holds mu.
+func (s *Sandbox) ordered(jobs []*job) iter.Seq2[int, *job] {
+	switch s.switches.ListOrder {
+	case "oldest":
+		return slices.All(jobs)
+	case "shuffled":
+		mixed := slices.Clone(jobs)
+		slices.SortFunc(mixed, func(a, b *job) int { return cmp.Compare(s.dice.number("order", a.id), s.dice.number("order", b.id)) })
+		return slices.All(mixed)
+	default:
+		return slices.Backward(jobs)
+	}
 }
 
 // listed says whether job lists show the job. The caller holds mu.

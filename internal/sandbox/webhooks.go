@@ -209,7 +209,7 @@ func (s *Sandbox) listDeliveries(c *call) (reply, error) {
 		rows := []any{}
 		for _, a := range slices.Backward(h.log) {
 			if status == "" || status == a.status {
-				rows = append(rows, a.view())
+				rows = append(rows, s.viewAttempt(a))
 			}
 		}
 		return reply{http.StatusOK, itemsPage(rows, page, size)}
@@ -234,10 +234,13 @@ type attempt struct {
 	delivered      *stamp
 }
 
-func (a *attempt) view() wireDelivery {
+// viewAttempt is an attempt as the log shows it. The caller holds mu.
+func (s *Sandbox) viewAttempt(a *attempt) wireDelivery {
 	row := wireDelivery{
-		ID: a.id, EventType: a.event, JobID: &a.job, AttemptNumber: a.number, Status: a.status, CreatedAt: a.created,
-		DeliveredAt: a.delivered,
+		ID: a.id, EventType: a.event, AttemptNumber: a.number, Status: a.status, CreatedAt: a.created, DeliveredAt: a.delivered,
+	}
+	if !s.switches.LogWithoutJob {
+		row.JobID = &a.job
 	}
 	if a.httpStatus != 0 {
 		row.HTTPStatus = &a.httpStatus
