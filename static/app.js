@@ -129,6 +129,14 @@
     }
   }
 
+  // What a field holds, repeated where the page speaks of it.
+  function mirror(field) {
+    for (const each of document.querySelectorAll(`[data-mirror="${CSS.escape(field.id)}"]`)) {
+      const number = Number(field.value);
+      each.textContent = field.value.trim() !== "" && Number.isInteger(number) ? number.toLocaleString() : field.value;
+    }
+  }
+
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-copy], [data-copy-from]");
     if (button) copy(button);
@@ -139,6 +147,7 @@
   });
   document.addEventListener("input", (event) => {
     if (event.target.matches("[data-count-lines]")) countLines(event.target);
+    if (event.target.id) mirror(event.target);
   });
   systemDark.addEventListener("change", () => applyTheme(root.dataset.theme));
 

@@ -110,7 +110,9 @@ func storybook(t *testing.T) *httptest.Server {
 	})
 	quit := make(chan struct{})
 	mux.HandleFunc("GET /live", stream(quit, nil))
-	mux.HandleFunc("GET /batches/{id}/live", stream(quit, nil))
+	for _, noun := range []string{"batches", "items", "jobs", "reconcile"} {
+		mux.HandleFunc("GET /"+noun+"/{id}/live", stream(quit, nil))
+	}
 	for _, each := range stories() {
 		mux.HandleFunc("GET /stories/"+each.name, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Security-Policy", policy)

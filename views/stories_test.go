@@ -57,6 +57,7 @@ func stories() []story {
 	var all []story
 	for _, some := range [][]story{
 		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(),
+		kindStories(), planStories(), strangerStories(),
 		deliveryStories(), operatorStories(), adminStories(), errorStories(),
 	} {
 		all = append(all, some...)
@@ -158,7 +159,7 @@ func batchRows() []views.BatchRow {
 }
 
 func newBatchStories() []story {
-	blank := views.NewBatchProps{Layout: layout("New batch", views.SectionNewBatch, views.RoleAnalyst), Kind: "auto", Markdown: true}
+	blank := views.NewBatchProps{Layout: layout("New batch", views.SectionNewBatch, views.RoleAnalyst), Kind: "auto", Fetch: views.Fetch{Markdown: true}}
 	wrong := blank
 	wrong.Name, wrong.URLs, wrong.HTML, wrong.RenderJS = "Product pages", "https://shop.sandbox.test/p/1\njavascript:alert(1)\nhttps://\n"+hostile, true, true
 	wrong.ProxyCountry, wrong.WaitTimeout, wrong.Headers, wrong.Markdown = "DEU", "soon", "Accept-Language: de\nno colon here", false

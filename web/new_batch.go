@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -25,7 +23,7 @@ const badLinesShown = 200
 
 // newBatch is GET /batches/new.
 func (s *Server) newBatch(c echo.Context) error {
-	return s.showNewBatch(c, http.StatusOK, views.NewBatchProps{Kind: "auto", Markdown: true})
+	return s.showNewBatch(c, http.StatusOK, views.NewBatchProps{Kind: "auto", Fetch: views.Fetch{Markdown: true}})
 }
 
 func (s *Server) showNewBatch(c echo.Context, status int, props views.NewBatchProps) error {
@@ -74,13 +72,9 @@ func dropUpload(r *http.Request) {
 // reason says.
 func typedBatch(c echo.Context) (views.NewBatchProps, error) {
 	r := c.Request()
-	formats := r.PostForm["format"]
 	p := views.NewBatchProps{
-		Name: field(c, "name", 1000), URLs: r.PostFormValue("urls"), Kind: field(c, "kind", 20),
-		Markdown: slices.Contains(formats, "markdown"), HTML: slices.Contains(formats, "html"),
-		RenderJS: r.PostFormValue("render_js") != "", ProxyCountry: field(c, "proxy_country", 20),
-		ProxyType: field(c, "proxy_type", 40), WaitUntil: field(c, "wait_until", 40), WaitFor: field(c, "wait_for", 2000),
-		WaitTimeout: field(c, "wait_timeout", 40), Headers: clean(r.PostFormValue("headers"), 64<<10),
+		Name: field(c, "name", 1000), URLs: r.PostFormValue("urls"), Kind: field(c, "kind", 20), Fetch: typedFetch(c),
+		Headers:      clean(r.PostFormValue("headers"), 64<<10),
 		ExtractLinks: r.PostFormValue("extract_links") != "", SkipBad: r.PostFormValue("skip_bad") != "",
 	}
 	file, err := uploaded(r)
@@ -118,33 +112,13 @@ func uploaded(r *http.Request) (string, error) {
 // submissionOf turns the form into what the pipeline takes, or says by field
 // why it can't.
 func submissionOf(p views.NewBatchProps, by int64) (pipeline.Submission, views.Errors) {
-	errs := views.Errors{}
+	options, errs := fetchOptions(p.Fetch)
+	options.ExtractLinks = p.ExtractLinks
 	sub := pipeline.Submission{
-		Name: p.Name, Kind: store.Kind(p.Kind), Text: p.URLs, LeaveOutBad: p.SkipBad, CreatedBy: &by,
-		Options: pipeline.Options{
-			RenderJS: p.RenderJS, ProxyCountry: p.ProxyCountry, ProxyType: p.ProxyType, WaitUntil: p.WaitUntil,
-			WaitFor: p.WaitFor, ExtractLinks: p.ExtractLinks,
-		},
+		Name: p.Name, Kind: store.Kind(p.Kind), Text: p.URLs, LeaveOutBad: p.SkipBad, CreatedBy: &by, Options: options,
 	}
 	if p.Kind == "auto" {
 		sub.Kind = ""
-	}
-	if p.Markdown {
-		sub.Options.Formats = append(sub.Options.Formats, "markdown")
-	}
-	if p.HTML {
-		sub.Options.Formats = append(sub.Options.Formats, "html")
-	}
-	if len(sub.Options.Formats) == 0 {
-		errs["format"] = "Choose at least one format."
-	}
-	if p.WaitTimeout != "" {
-		seconds, err := strconv.ParseFloat(p.WaitTimeout, 64)
-		if err != nil || seconds <= 0 || seconds > 3600 {
-			errs["wait_timeout"] = "Give a number of seconds, such as 30."
-		} else {
-			sub.Options.WaitTimeoutMS = int(seconds * 1000)
-		}
 	}
 	headers, problem := typedHeaders(p.Headers)
 	if problem != "" {
@@ -181,13 +155,7 @@ func typedHeaders(text string) (map[string]string, string) {
 
 // withMistakes puts what the pipeline refused beside the fields it is about.
 func withMistakes(p views.NewBatchProps, invalid *pipeline.InvalidSubmission) views.NewBatchProps {
-	p.Errors = views.Errors{}
-	for _, each := range invalid.Fields {
-		name := formField(each.Field)
-		if p.Errors[name] == "" {
-			p.Errors[name] = each.Message
-		}
-	}
+	p.Errors = fieldErrors(invalid)
 	p.BadTotal = views.Known(int64(len(invalid.Lines)))
 	for _, line := range invalid.Lines[:min(len(invalid.Lines), badLinesShown)] {
 		p.BadLines = append(p.BadLines, views.RejectedLine{
@@ -199,15 +167,4 @@ func withMistakes(p views.NewBatchProps, invalid *pipeline.InvalidSubmission) vi
 		p.Errors["urls"] = "Some lines can't be submitted: correct them, or tick the box below their list to leave them out."
 	}
 	return p
-}
-
-// formField is a field's name in the form; "form" when it has no place there.
-func formField(name string) string {
-	switch name {
-	case "formats":
-		return "format"
-	case "name", "urls", "kind", "proxy_country", "proxy_type", "wait_until", "wait_for", "wait_timeout", "headers":
-		return name
-	}
-	return "form"
 }
