@@ -268,6 +268,29 @@ ALTER TABLE public.jobs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.list_sweeps (
+    kind text NOT NULL,
+    turn bigint DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    singly_until timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    ended_at timestamp with time zone,
+    due integer DEFAULT 0 NOT NULL,
+    pages integer DEFAULT 0 NOT NULL,
+    woken integer DEFAULT 0 NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    CONSTRAINT list_sweeps_kind_check CHECK ((kind = 'extract'::text))
+);
+
+CREATE TABLE public.mode_changes (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    mode text NOT NULL,
+    reason text NOT NULL,
+    CONSTRAINT mode_changes_mode_check CHECK ((mode = ANY (ARRAY['webhook'::text, 'poll'::text])))
+);
+
 CREATE TABLE public.processed_events (
     vendor_job_id text NOT NULL,
     event_type text NOT NULL,
@@ -570,6 +593,12 @@ ALTER TABLE ONLY public.job_items
 ALTER TABLE ONLY public.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.list_sweeps
+    ADD CONSTRAINT list_sweeps_pkey PRIMARY KEY (kind);
+
+ALTER TABLE ONLY public.mode_changes
+    ADD CONSTRAINT mode_changes_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.processed_events
     ADD CONSTRAINT processed_events_pkey PRIMARY KEY (vendor_job_id);
 
@@ -662,6 +691,8 @@ CREATE INDEX jobs_batch_idx ON public.jobs USING btree (batch_id, id);
 CREATE INDEX jobs_calling_idx ON public.jobs USING btree (request_hash) WHERE (state = ANY (ARRAY['calling'::text, 'uncertain'::text]));
 
 CREATE INDEX jobs_due_idx ON public.jobs USING btree (next_poll_at, id) WHERE (state = 'accepted'::text);
+
+CREATE INDEX jobs_due_others_idx ON public.jobs USING btree (next_poll_at, id) WHERE ((state = 'accepted'::text) AND (kind <> 'extract'::text));
 
 CREATE INDEX jobs_ended_idx ON public.jobs USING btree (ended_at DESC, id DESC) WHERE (state = 'settled'::text);
 

@@ -115,30 +115,6 @@ func (t Tx) FlagJob(ctx context.Context, jobID int64, misnumbered, superseded bo
 	return translate(err)
 }
 
-// recordReach is how many settled jobs are looked through for each that is to
-// count in a WebhookRecord.
-const recordReach = 20
-
-// WebhookRecord counts the last settled jobs that completed at the vendor, and
-// how many of them had their webhook within the given time of being settled.
-// The others say nothing of webhooks: the vendor has no event for them.
-func (q Queries) WebhookRecord(ctx context.Context, last int, within time.Duration) (Record, error) {
-	var rec Record
-	err := q.db.NewRaw(`SELECT count(*) AS jobs,
-			count(*) FILTER (WHERE webhook_at <= ended_at + make_interval(secs => ?)) AS in_time
-		FROM (SELECT webhook_at, ended_at FROM (SELECT webhook_at, ended_at, vendor_status, id FROM jobs
-				WHERE state = 'settled' ORDER BY ended_at DESC, id DESC LIMIT ?) recent
-			WHERE vendor_status = 'completed' ORDER BY ended_at DESC, id DESC LIMIT ?) t`,
-		within.Seconds(), recordReach*last, last).Scan(ctx, &rec)
-	return rec, translate(err)
-}
-
-// Record says of how many jobs the webhook came in time.
-type Record struct {
-	Jobs   int
-	InTime int
-}
-
 // jsonArg passes raw JSON as text, and nothing as NULL.
 func jsonArg(raw json.RawMessage) any {
 	if len(raw) == 0 {

@@ -50,12 +50,21 @@ func (t Tx) WakeByWebhook(ctx context.Context, ids []int64, now time.Time) ([]in
 // puts their next poll off until lease, in case settling never comes to set it.
 // Rows that another replica is waking are skipped.
 func (t Tx) WakeDue(ctx context.Context, now, lease time.Time, limit int) ([]int64, error) {
+	return t.wakeDue(ctx, "", now, lease, limit)
+}
+
+// WakeDueOthers is WakeDue for all but extract jobs, which a list answers for.
+func (t Tx) WakeDueOthers(ctx context.Context, now, lease time.Time, limit int) ([]int64, error) {
+	return t.wakeDue(ctx, "AND kind <> 'extract'", now, lease, limit)
+}
+
+func (t Tx) wakeDue(ctx context.Context, of bun.Safe, now, lease time.Time, limit int) ([]int64, error) {
 	var woken []int64
 	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = 'poll', polls = polls + 1,
 			next_poll_at = ?
-		WHERE id IN (SELECT id FROM jobs WHERE state = 'accepted' AND next_poll_at <= ?
+		WHERE id IN (SELECT id FROM jobs WHERE state = 'accepted' AND next_poll_at <= ? ?
 			ORDER BY next_poll_at, id LIMIT ? FOR UPDATE SKIP LOCKED)
-		RETURNING id`, lease, now, limit).Scan(ctx, &woken)
+		RETURNING id`, lease, now, of, limit).Scan(ctx, &woken)
 	return woken, translate(err)
 }
 

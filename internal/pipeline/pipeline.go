@@ -57,6 +57,7 @@ type Config struct {
 
 	PollFirst, PollCap, PollMaxWait time.Duration // 1 s, 30 s, 30 min.
 	PollTick                        time.Duration // How often due jobs are looked for; 500 ms.
+	ListEvery                       time.Duration // Between two sweeps of the extract list while young jobs run; 2 s.
 	WebhookFallback                 time.Duration // First poll while webhooks work; 60 s.
 	ReconcileEvery                  time.Duration // 10 min.
 	ReconcileOlderThan              time.Duration // 2 min.
@@ -90,6 +91,7 @@ func (c Config) withDefaults() Config {
 		{&c.PollCap, 30 * time.Second},
 		{&c.PollMaxWait, 30 * time.Minute},
 		{&c.PollTick, 500 * time.Millisecond},
+		{&c.ListEvery, 2 * time.Second},
 		{&c.WebhookFallback, time.Minute},
 		{&c.ReconcileEvery, 10 * time.Minute},
 		{&c.ReconcileOlderThan, 2 * time.Minute},
@@ -146,6 +148,7 @@ type Pipeline struct {
 	groups  *groupCommit
 	refused *quarantine
 	mode    *modeWatch
+	lists   listSizes
 	health  health
 	clock   clock
 
@@ -195,6 +198,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	p.working.Store(true)
 	p.beat.Store(p.now().UnixNano())
 	p.loops.Go(func() { p.pollLoop(loopCtx) })
+	p.loops.Go(func() { p.listLoop(loopCtx) })
 	p.loops.Go(func() { p.sweepLoop(loopCtx) })
 	return nil
 }

@@ -4,44 +4,58 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"rollcall/store"
 )
 
 const (
-	pollGroup    = 200              // Jobs woken by one statement.
-	pollLease    = 90 * time.Second // Until a woken job is due again should nobody settle it.
-	sweepGroup   = 200
-	recordLength = 50 // Jobs whose webhooks decide auto mode.
-	recordWithin = 60 * time.Second
-	recordCache  = 5 * time.Second
-	recordLeast  = 10 // Fewer jobs than this decide nothing.
+	pollGroup  = 200              // Jobs woken by one statement.
+	pollLease  = 90 * time.Second // Until a woken job is due again should nobody settle it.
+	sweepGroup = 200
 )
 
-// Poll wakes every job whose next poll is due and returns how many. It calls
-// nobody: settle does.
+// Poll wakes every job whose next poll is due and returns how many, except the
+// extract jobs that ListPoll answers for. It calls nobody: settle does.
 func (p *Pipeline) Poll(ctx context.Context) (int, error) {
+	if _, err := p.mode.webhooks(ctx); err != nil {
+		return 0, err
+	}
+	wake := store.Tx.WakeDueOthers
+	singly, err := p.store.PollSingly(ctx, p.now(), listLeast)
+	if err != nil {
+		return 0, fmt.Errorf("look for due jobs: %w", err)
+	}
+	if singly {
+		wake = store.Tx.WakeDue
+	}
 	total := 0
 	for {
-		now, n := p.now(), 0
-		err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-			woken, err := tx.WakeDue(ctx, now, now.Add(pollLease), pollGroup)
-			if err != nil {
-				return err
-			}
-			n = len(woken)
-			return p.queue.settle(ctx, tx, woken)
-		})
-		if err != nil {
-			return total, fmt.Errorf("wake due jobs: %w", err)
-		}
+		n, err := p.wakeGroup(ctx, wake)
 		total += n
-		if n < pollGroup {
-			return total, nil
+		if err != nil || n < pollGroup {
+			return total, err
 		}
 	}
+}
+
+// wakeGroup wakes some due jobs by one statement.
+func (p *Pipeline) wakeGroup(ctx context.Context,
+	wake func(store.Tx, context.Context, time.Time, time.Time, int) ([]int64, error),
+) (int, error) {
+	now, n := p.now(), 0
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		woken, err := wake(tx, ctx, now, now.Add(pollLease), pollGroup)
+		if err != nil {
+			return err
+		}
+		n = len(woken)
+		return p.queue.settle(ctx, tx, woken)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("wake due jobs: %w", err)
+	}
+	return n, nil
 }
 
 // Sweep looks after claims without a holder, held events and the foreign.
@@ -145,75 +159,6 @@ func (p *Pipeline) SettleNow(ctx context.Context, jobID int64) error {
 	}
 	return nil
 }
-
-// modeWatch knows whether webhooks can be relied on, seconds old at most.
-type modeWatch struct {
-	p     *Pipeline
-	mu    sync.Mutex
-	at    time.Time
-	hooks bool
-}
-
-func newModeWatch(p *Pipeline) *modeWatch { return &modeWatch{p: p} }
-
-// webhooks reports whether ends are expected to be told by webhook.
-func (m *modeWatch) webhooks(ctx context.Context) (bool, error) {
-	switch m.p.cfg.Mode {
-	case ModePoll:
-		return false, nil
-	case ModeWebhook:
-		return true, nil
-	case ModeAuto:
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.p.now()
-	if !m.at.IsZero() && now.Sub(m.at) < recordCache {
-		return m.hooks, nil
-	}
-	hooks, err := m.judge(ctx)
-	if err != nil {
-		return false, err
-	}
-	m.hooks, m.at = hooks, now
-	return hooks, nil
-}
-
-// allLive reports whether each event type that has a webhook has a live one:
-// one that the vendor switched off, moved or lost brings nothing any more.
-func allLive(hooks []*store.Webhook) bool {
-	live := map[string]bool{}
-	for _, w := range hooks {
-		is := w.State == store.WebhookLive || w.State == store.WebhookRotating
-		live[w.EventType] = live[w.EventType] || is
-	}
-	for _, is := range live {
-		if !is {
-			return false
-		}
-	}
-	return len(live) > 0
-}
-
-// judge is auto mode's rule: live webhooks, and four in five of the last jobs
-// told of in time. With too few jobs to judge by, live webhooks are trusted.
-func (m *modeWatch) judge(ctx context.Context) (bool, error) {
-	hooks, err := m.p.store.Webhooks(ctx)
-	if err != nil {
-		return false, fmt.Errorf("look at the webhooks: %w", err)
-	}
-	if !allLive(hooks) {
-		return false, nil
-	}
-	rec, err := m.p.store.WebhookRecord(ctx, recordLength, recordWithin)
-	if err != nil {
-		return false, fmt.Errorf("look at the webhooks' record: %w", err)
-	}
-	return rec.Jobs < recordLeast || rec.InTime*5 >= rec.Jobs*4, nil
-}
-
-// WebhooksTrusted reports whether ends are expected by webhook at present.
-func (p *Pipeline) WebhooksTrusted(ctx context.Context) (bool, error) { return p.mode.webhooks(ctx) }
 
 // firstPoll is when a job just accepted is asked about if no webhook comes.
 func (p *Pipeline) firstPoll(ctx context.Context, now time.Time) time.Time {

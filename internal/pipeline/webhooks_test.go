@@ -157,7 +157,7 @@ func TestAutoModeFollowsTheWebhooksRecord(t *testing.T) {
 			r.newWebhook("extract_completed")
 			r.exec(`INSERT INTO batches (name, kind, options, created_at) VALUES ('b', 'extract', '{}', now())`)
 			r.exec(`INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, ended_at, webhook_at, vendor_status)
-				SELECT 1, 'extract', 'settled', 'submit', '', 1, now(), now(), CASE WHEN n <= $2 THEN now() + interval '50 s' WHEN n % 2 = 0 THEN now() + interval '70 s' END, 'completed'
+				SELECT 1, 'extract', 'settled', 'submit', '', 1, now(), now() - interval '2 min', now() - interval '2 min' + CASE WHEN n <= $2 THEN interval '50 s' WHEN n % 2 = 0 THEN interval '70 s' END, 'completed'
 				FROM generate_series(1, $1::int) n`, c.jobs, c.inTime)
 			// The vendor has no event for jobs that failed, so these say nothing.
 			r.exec(`INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, ended_at, vendor_status)

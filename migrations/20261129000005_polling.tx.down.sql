@@ -1,0 +1,2 @@
+DROP INDEX jobs_due_others_idx;
+DROP TABLE mode_changes, list_sweeps;
