@@ -486,6 +486,15 @@ CREATE TABLE public.sign_in_delays (
     next_try_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.sync_calls (
+    item_id bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    called_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    ended_at timestamp with time zone,
+    note text DEFAULT ''::text NOT NULL
+);
+
 CREATE TABLE public.users (
     id bigint NOT NULL,
     name text NOT NULL,
@@ -641,6 +650,9 @@ ALTER TABLE ONLY public.settings
 ALTER TABLE ONLY public.sign_in_delays
     ADD CONSTRAINT sign_in_delays_pkey PRIMARY KEY (key);
 
+ALTER TABLE ONLY public.sync_calls
+    ADD CONSTRAINT sync_calls_pkey PRIMARY KEY (item_id);
+
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
@@ -663,6 +675,8 @@ CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id
 CREATE UNIQUE INDEX bun_migrations_name_unique ON public.bun_migrations USING btree (name);
 
 CREATE INDEX crawl_pages_item_idx ON public.crawl_pages USING btree (item_id);
+
+CREATE INDEX crawl_pages_parent_idx ON public.crawl_pages USING btree (job_id, md5(parent_url));
 
 CREATE INDEX deliveries_job_idx ON public.deliveries USING btree (vendor_job_id, received_at) WHERE (vendor_job_id <> ''::text);
 
@@ -736,6 +750,8 @@ CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
 
 CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
 
+CREATE INDEX sync_calls_open_idx ON public.sync_calls USING btree (created_at) WHERE (ended_at IS NULL);
+
 CREATE UNIQUE INDEX users_name_key ON public.users USING btree (lower(name));
 
 ALTER TABLE ONLY public.batches
@@ -791,6 +807,9 @@ ALTER TABLE ONLY public.results
 
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.sync_calls
+    ADD CONSTRAINT sync_calls_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.webhook_secrets
     ADD CONSTRAINT webhook_secrets_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;

@@ -17,11 +17,11 @@ func (q Queries) Job(ctx context.Context, id int64) (*Job, error) {
 
 // ClaimJob moves a job from intended to calling with a new call number and a
 // lease that outlives the call. It reports false when the job was not there
-// to claim.
+// to claim, or is to be cancelled.
 func (q Queries) ClaimJob(ctx context.Context, id int64, now, lease time.Time) (bool, error) {
 	n, err := affected(q.db.NewRaw(`UPDATE jobs SET state = 'calling', call_no = call_no + 1,
 		called_at = ?, lease_until = ?, adopt_passes = 0, adopt_pass_at = NULL
-		WHERE id = ? AND state = 'intended'`, now, lease, id).Exec(ctx))
+		WHERE id = ? AND state = 'intended' AND cancel_requested_at IS NULL`, now, lease, id).Exec(ctx))
 	return n == 1, err
 }
 
@@ -47,13 +47,15 @@ type SendItem struct {
 	InputIndex int
 	ItemID     int64
 	URL        string `bun:"url"`
+	Open       bool   // It is outstanding, and this job its current one.
 }
 
 // SendList is what a job sends, in input order.
 func (q Queries) SendList(ctx context.Context, jobID int64) ([]SendItem, error) {
 	var out []SendItem
-	err := q.db.NewRaw(`SELECT ji.input_index, ji.item_id, i.url FROM job_items ji
-		JOIN items i ON i.id = ji.item_id WHERE ji.job_id = ? ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
+	err := q.db.NewRaw(`SELECT ji.input_index, ji.item_id, i.url,
+			coalesce(i.state = 'outstanding' AND i.current_job_id = ji.job_id, false) AS open
+		FROM job_items ji JOIN items i ON i.id = ji.item_id WHERE ji.job_id = ? ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
 	return out, translate(err)
 }
 
@@ -72,18 +74,23 @@ type Acceptance struct {
 
 // AcceptJob records the vendor's id for the call that made it. It reports
 // false when another call has moved the job since; ErrTaken when the id is
-// already another job's.
-func (q Queries) AcceptJob(ctx context.Context, a Acceptance) (bool, error) {
+// already another job's. Cancel tells that a person asked for the job to be
+// cancelled meanwhile.
+func (q Queries) AcceptJob(ctx context.Context, a Acceptance) (taken, cancel bool, err error) {
 	var invalid any
 	if len(a.InvalidURLs) > 0 {
 		invalid = string(a.InvalidURLs)
 	}
-	n, err := affected(q.db.NewRaw(`UPDATE jobs SET state = 'accepted', vendor_job_id = ?, account = ?,
+	var rows []struct{ CancelRequestedAt *time.Time }
+	err = q.db.NewRaw(`UPDATE jobs SET state = 'accepted', vendor_job_id = ?, account = ?,
 		vendor_status = ?, vendor_invalid_urls = ?::jsonb, adopted = ?, accepted_at = ?, next_poll_at = ?,
 		lease_until = NULL
-		WHERE id = ? AND call_no = ? AND state IN ('calling', 'uncertain')`,
-		a.VendorJobID, a.Account, a.Status, invalid, a.Adopted, a.At, a.NextPollAt, a.JobID, a.CallNo).Exec(ctx))
-	return n == 1, err
+		WHERE id = ? AND call_no = ? AND state IN ('calling', 'uncertain') RETURNING cancel_requested_at`,
+		a.VendorJobID, a.Account, a.Status, invalid, a.Adopted, a.At, a.NextPollAt, a.JobID, a.CallNo).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return false, false, translate(err)
+	}
+	return true, rows[0].CancelRequestedAt != nil, nil
 }
 
 // ReleaseJob moves a job back to intended after a call that the vendor

@@ -88,7 +88,8 @@ func moves() []move {
 			return tx.MarkUncertain(ctx, id, callNo, now)
 		}},
 		{"accept", calling, store.JobAccepted, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
-			return tx.AcceptJob(ctx, store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now})
+			ok, _, err := tx.AcceptJob(ctx, store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now})
+			return ok, err
 		}},
 		{"release", calling, store.JobIntended, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
 			return tx.ReleaseJob(ctx, id, callNo)
@@ -97,7 +98,15 @@ func moves() []move {
 			return positive(tx.AdoptPass(ctx, id, callNo, now, now))
 		}},
 		{"refuse", before, store.JobRefused, end(store.JobRefused)},
-		{"withdraw", before, store.JobWithdrawn, end(store.JobWithdrawn)},
+		{"end as withdrawn", before, store.JobWithdrawn, end(store.JobWithdrawn)},
+		{"withdraw", before[:1], store.JobWithdrawn, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
+			jobs, err := tx.WithdrawJobs(ctx, store.Scope{JobIDs: []int64{id}}, "not wanted", 10, now)
+			return len(jobs) == 1, err
+		}},
+		{"flag", append(calling[:2:2], store.JobAccepted), "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
+			jobs, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{id}}, now)
+			return len(jobs) == 1, err
+		}},
 		{"split", before, store.JobSplit, end(store.JobSplit)},
 		{"settle", open, store.JobSettled, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return tx.SettleJob(ctx, id, store.NetPoll, now)
@@ -165,7 +174,7 @@ func TestMovesOfAnEarlierCall(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for _, m := range moves() {
-		if !slices.Contains([]string{"doubt", "accept", "release", "look", "refuse", "withdraw", "split"}, m.name) {
+		if !slices.Contains([]string{"doubt", "accept", "release", "look", "refuse", "end as withdrawn", "split"}, m.name) {
 			continue
 		}
 		for _, state := range m.from {
@@ -207,7 +216,7 @@ func TestVendorIDIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	accept := func(id int64) error {
-		_, err := s.AcceptJob(t.Context(), store.Acceptance{JobID: id, CallNo: 1, VendorJobID: "the-one", At: time.Now(), NextPollAt: time.Now()})
+		_, _, err := s.AcceptJob(t.Context(), store.Acceptance{JobID: id, CallNo: 1, VendorJobID: "the-one", At: time.Now(), NextPollAt: time.Now()})
 		return err
 	}
 	if err := accept(oneJob(t, s, store.JobCalling)); err != nil {

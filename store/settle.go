@@ -48,13 +48,29 @@ func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Tim
 			UPDATE batches SET submitted = submitted + ?accepted, accepted = accepted + ?accepted,
 				?column = ?column + ?stored, failed = failed + ?failed, cancelled = cancelled + ?cancelled,
 				charged = charged + ?charged, charged_twice = charged_twice + ?twice,
-				ended_at = CASE WHEN outstanding + ?out = 0 THEN coalesce(ended_at, ?now) END
+				ended_at = CASE WHEN outstanding + ?out = 0 AND NOT EXISTS (`+openCrawl+`) THEN coalesce(ended_at, ?now) END
 			WHERE id = ?id RETURNING id)
 		SELECT pg_notify('rollcall_batch', id::text) FROM changed`, named{
 		"accepted": c.Accepted, "column": storedColumn(c.Net), "stored": c.Stored, "failed": c.Failed,
 		"cancelled": c.Cancelled, "charged": c.Charged, "twice": c.ChargedTwice, "out": out, "now": now, "id": batchID,
 	}).Exec(ctx)
 	return translate(err)
+}
+
+// openCrawl finds a crawl of the batch that may still report pages: until it is
+// settled the batch has not ended, though nothing of it is outstanding.
+const openCrawl = `SELECT FROM jobs WHERE batch_id = ?id AND kind = 'crawl'
+	AND state IN ('intended', 'calling', 'uncertain', 'accepted')`
+
+// EndBatch ends a batch of which nothing is outstanding and whose crawls are
+// settled, and tells whoever listens. Like AddCounts it comes last.
+func (t Tx) EndBatch(ctx context.Context, batchID int64, now time.Time) error {
+	_, err := t.db.NewRaw(`UPDATE batches SET ended_at = ?now WHERE id = ?id AND ended_at IS NULL AND outstanding = 0
+		AND NOT EXISTS (`+openCrawl+`)`, named{"now": now, "id": batchID}).Exec(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	return t.Notify(ctx, batchID)
 }
 
 // Notify tells whoever listens that something of the batch changed that is
@@ -72,7 +88,8 @@ type moved struct {
 
 // StoreItems stores the answers for items that the job carries, wherever the
 // items are in their lineage, unless they are stored already. It returns the
-// counters' change and which of the items it stored.
+// counters' change and which of the items it stored. Job 0 is a sync call,
+// which has no job: it may store the items that it was made for.
 func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Result, now time.Time) (Counts, map[int64]bool, error) {
 	counts, stored := Counts{Net: net}, map[int64]bool{}
 	if len(results) == 0 {
@@ -82,9 +99,13 @@ func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Res
 	for _, r := range results {
 		ids = append(ids, r.ItemID)
 	}
+	carries := `job_items ji ON ji.item_id = i.id AND ji.job_id = ?job`
+	if jobID == 0 {
+		carries = `sync_calls sc ON sc.item_id = i.id AND sc.called_at IS NOT NULL`
+	}
 	var rows []moved
 	err := t.db.NewRaw(`WITH old AS (
-			SELECT i.id, i.state FROM items i JOIN job_items ji ON ji.item_id = i.id AND ji.job_id = ?job
+			SELECT i.id, i.state FROM items i JOIN `+carries+`
 			WHERE i.id IN (?ids) AND i.state <> 'stored' ORDER BY i.id FOR UPDATE OF i)
 		UPDATE items SET state = 'stored', net = ?net, ended_at = ?now,
 			error_code = '', error_message = '', error_retryable = false
@@ -150,7 +171,8 @@ type Ending struct {
 }
 
 // FailItems ends items as failed, and only those whose current job this is and
-// that are still outstanding. It returns which it ended.
+// that are still outstanding. It returns which it ended. Job 0 is a sync call:
+// its items have no job.
 func (t Tx) FailItems(ctx context.Context, jobID int64, ends []Ending, now time.Time) ([]int64, error) {
 	return t.endItems(ctx, jobID, ItemFailed, ends, now)
 }
@@ -173,7 +195,7 @@ func (t Tx) endItems(ctx context.Context, jobID int64, to ItemState, ends []Endi
 			SELECT i.id, e.code, e.message, e.retryable FROM items i
 			JOIN unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) AS e (id, code, message, retryable)
 				ON e.id = i.id
-			WHERE i.current_job_id = $5 AND i.state = 'outstanding' ORDER BY i.id FOR UPDATE OF i)
+			WHERE coalesce(i.current_job_id, 0) = $5 AND i.state = 'outstanding' ORDER BY i.id FOR UPDATE OF i)
 		UPDATE items SET state = $6, ended_at = $7, error_code = ends.code, error_message = ends.message,
 			error_retryable = ends.retryable
 		FROM ends WHERE items.id = ends.id RETURNING items.id`,
@@ -244,12 +266,23 @@ type CarriedItem struct {
 	Outcome    *Outcome
 }
 
+const carriedSQL = `SELECT ji.input_index, ji.item_id, i.url, i.state,
+		coalesce(i.current_job_id = ji.job_id, false) AS current, i.retries, ji.outcome
+	FROM job_items ji JOIN items i ON i.id = ji.item_id WHERE ji.job_id = ?`
+
 // Carried lists what a job carries, by input index.
 func (q Queries) Carried(ctx context.Context, jobID int64) ([]CarriedItem, error) {
 	var out []CarriedItem
-	err := q.db.NewRaw(`SELECT ji.input_index, ji.item_id, i.url, i.state,
-			coalesce(i.current_job_id = ji.job_id, false) AS current, i.retries, ji.outcome
-		FROM job_items ji JOIN items i ON i.id = ji.item_id
-		WHERE ji.job_id = ? ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
+	err := q.db.NewRaw(carriedSQL+` ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
+	return out, translate(err)
+}
+
+// CarriedOf is Carried for some of the job's items.
+func (q Queries) CarriedOf(ctx context.Context, jobID int64, itemIDs []int64) ([]CarriedItem, error) {
+	var out []CarriedItem
+	if len(itemIDs) == 0 {
+		return nil, nil
+	}
+	err := q.db.NewRaw(carriedSQL+` AND ji.item_id IN (?) ORDER BY ji.input_index`, jobID, bun.List(itemIDs)).Scan(ctx, &out)
 	return out, translate(err)
 }

@@ -34,7 +34,7 @@ func (t Tx) InsertJobs(ctx context.Context, jobs []*Job) error {
 	for chunk := range slices.Chunk(jobs, insertChunk) {
 		_, err := t.db.NewInsert().Model(&chunk).
 			Column("batch_id", "kind", "state", "origin", "parent_job_id", "depth",
-				"request_hash", "url_count", "created_at").
+				"request_hash", "url_count", "created_at", "cancel_requested_at").
 			Returning("id").Exec(ctx)
 		if err != nil {
 			return translate(err)

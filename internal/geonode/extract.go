@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // ExtractRequest asks for one page.
@@ -135,6 +136,9 @@ func (c *Client) ExtractSync(ctx context.Context, r ExtractRequest) (*ExtractRes
 	out.Reply = reply
 	return out, nil
 }
+
+// SyncTimeout bounds a sync extraction, beyond the wait that its request asks for.
+func (c *Client) SyncTimeout() time.Duration { return c.cfg.Timeouts.Sync }
 
 // GetExtract reads an async extraction.
 func (c *Client) GetExtract(ctx context.Context, jobID string) (*ExtractJob, error) {

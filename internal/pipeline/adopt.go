@@ -206,79 +206,87 @@ func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, erro
 	window := geonode.ListParams{
 		Start: p.clock.vendorTime(called).Add(-adoptSlack), End: p.clock.vendorTime(called).Add(p.cfg.ClaimLease + adoptSlack),
 	}
-	if c.job.Kind == store.KindExtract {
-		return p.findExtract(ctx, c, window)
+	list, compare := p.listBatches, p.compareBatch
+	switch c.job.Kind {
+	case store.KindExtract:
+		list, compare = p.listExtracts, p.compareExtract
+	case store.KindCrawl:
+		list, compare = p.listCrawls, p.compareCrawl
+	case store.KindBatch, store.KindMixed, store.KindSync:
 	}
-	return p.findBatch(ctx, c, window)
+	return p.findListed(ctx, c, window, list, compare)
 }
 
-func (p *Pipeline) findExtract(ctx context.Context, c *call, window geonode.ListParams) (string, candidate, error) {
+// found is what one page of a list holds: the candidates that agree by their
+// row, and how the list goes on.
+type found struct {
+	ids   []string
+	rows  int
+	page  geonode.ListPage
+	reply geonode.Reply
+}
+
+type (
+	lister   func(ctx context.Context, c *call, window geonode.ListParams) (*found, error)
+	comparer func(ctx context.Context, c *call, id string) (candidate, error)
+)
+
+// findListed goes through a list, page by page, until it holds what is ours.
+func (p *Pipeline) findListed(ctx context.Context, c *call, window geonode.ListParams, list lister, compare comparer) (string, candidate, error) {
 	best, bestID := notOurs, ""
 	for page := 1; page <= listPages; page++ {
 		window.Page = page
-		got, err := p.vendor.ListExtracts(ctx, geonode.ExtractListParams{ListParams: window, URL: c.items[0].URL})
+		got, err := list(ctx, c, window)
 		if err == nil {
-			err = p.heard(ctx, got.Reply)
+			err = p.heard(ctx, got.reply)
 		}
 		if err != nil {
 			return "", notOurs, err
 		}
-		var ids []string
-		for _, row := range got.Jobs {
-			if sameURL(c.items[0].URL, row.URL) && sameFormats(c.options.Formats, row.Output) {
-				ids = append(ids, row.JobID)
-			}
-		}
-		id, verdict, err := p.firstOf(ctx, ids, func(id string) (candidate, error) { return p.compareExtract(ctx, c, id) })
+		id, verdict, err := p.firstOf(ctx, got.ids, func(id string) (candidate, error) { return compare(ctx, c, id) })
 		if err != nil || verdict == ours {
 			return id, verdict, err
 		}
 		if verdict > best {
 			best, bestID = verdict, id
 		}
-		if err := whole(got.ListPage); err != nil {
+		if err := whole(got.page); err != nil {
 			return "", notOurs, err
 		}
-		if lastPage(got.ListPage, page, len(got.Jobs)) {
+		if lastPage(got.page, page, got.rows) {
 			break
 		}
 	}
 	return bestID, best, nil
 }
 
-func (p *Pipeline) findBatch(ctx context.Context, c *call, window geonode.ListParams) (string, candidate, error) {
-	best, bestID := notOurs, ""
-	for page := 1; page <= listPages; page++ {
-		window.Page = page
-		got, err := p.vendor.ListBatches(ctx, window)
-		if err == nil {
-			err = p.heard(ctx, got.Reply)
-		}
-		if err != nil {
-			return "", notOurs, err
-		}
-		var ids []string
-		for i := range got.Jobs {
-			row := &got.Jobs[i]
-			if row.Accepted.Or(int64(len(c.items))) <= int64(len(c.items)) && sameOptions(c, row.Config) {
-				ids = append(ids, row.JobID)
-			}
-		}
-		id, verdict, err := p.firstOf(ctx, ids, func(id string) (candidate, error) { return p.compareBatch(ctx, c, id) })
-		if err != nil || verdict == ours {
-			return id, verdict, err
-		}
-		if verdict > best {
-			best, bestID = verdict, id
-		}
-		if err := whole(got.ListPage); err != nil {
-			return "", notOurs, err
-		}
-		if lastPage(got.ListPage, page, len(got.Jobs)) {
-			break
+func (p *Pipeline) listExtracts(ctx context.Context, c *call, window geonode.ListParams) (*found, error) {
+	got, err := p.vendor.ListExtracts(ctx, geonode.ExtractListParams{ListParams: window, URL: c.items[0].URL})
+	if err != nil {
+		return nil, err
+	}
+	out := &found{page: got.ListPage, rows: len(got.Jobs), reply: got.Reply}
+	for _, row := range got.Jobs {
+		if sameURL(c.items[0].URL, row.URL) && sameFormats(c.options.Formats, row.Output) {
+			out.ids = append(out.ids, row.JobID)
 		}
 	}
-	return bestID, best, nil
+	return out, nil
+}
+
+func (p *Pipeline) listBatches(ctx context.Context, c *call, window geonode.ListParams) (*found, error) {
+	got, err := p.vendor.ListBatches(ctx, window)
+	if err != nil {
+		return nil, err
+	}
+	out := &found{page: got.ListPage, rows: len(got.Jobs), reply: got.Reply}
+	for i := range got.Jobs {
+		row := &got.Jobs[i]
+		if row.Accepted.Or(int64(len(c.items))) <= int64(len(c.items)) && sameOptions(c, row.Config) {
+			out.ids = append(out.ids, row.JobID)
+		}
+	}
+	return out, nil
 }
 
 // firstOf compares candidates that are recorded nowhere and stops at ours.

@@ -10,10 +10,18 @@ import (
 	"rollcall/store"
 )
 
+// ended is how a job stands once all its results have been read.
+type ended struct {
+	status  geonode.Status
+	invalid []geonode.InvalidURL // What the vendor set aside.
+	// total is how many pages a crawl says it has; unknown for other jobs.
+	total geonode.Count
+}
+
 // endPass closes a job whose results have all been read. Items it did not
 // report make it come back for one more read; what two whole reads miss ends
 // here, with the reason.
-func (s *settling) endPass(ctx context.Context, status geonode.Status, invalid []geonode.InvalidURL) error {
+func (s *settling) endPass(ctx context.Context, e ended) error {
 	now, waits := s.now(), false
 	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		carried, err := tx.Carried(ctx, s.job.ID)
@@ -21,9 +29,13 @@ func (s *settling) endPass(ctx context.Context, status geonode.Status, invalid [
 			return err
 		}
 		missing := s.missing(carried)
-		ends := s.setAside(&missing, invalid)
-		if len(missing) > 0 {
-			passes, err := tx.NotePass(ctx, s.job.ID, now, s.cfg.MissingGap, s.secondRead(now))
+		ends := s.setAside(&missing, e.invalid)
+		lacks, err := s.lacksPages(ctx, tx, e.total)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 || lacks {
+			passes, err := tx.NotePass(ctx, s.job.ID, now, s.passGap(e.status), s.secondRead(now))
 			if err != nil {
 				return err
 			}
@@ -31,12 +43,31 @@ func (s *settling) endPass(ctx context.Context, status geonode.Status, invalid [
 				return finish(ctx, tx, s.task)
 			}
 		}
-		return s.close(ctx, tx, status, carried, missing, ends, now)
+		return s.close(ctx, tx, e.status, carried, missing, ends, now)
 	})
 	if err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil
+}
+
+// lacksPages reports a crawl that counts more pages than it has shown.
+func (s *settling) lacksPages(ctx context.Context, tx store.Tx, total geonode.Count) (bool, error) {
+	if !total.Known {
+		return false, nil
+	}
+	shown, err := tx.CountCrawlPages(ctx, s.job.ID)
+	return int64(shown) < total.N, err
+}
+
+// passGap is how far apart two reads are that both count an item missing. The
+// pages that ran when a job was cancelled may still come in for a while, and
+// are charged: they are waited for.
+func (s *settling) passGap(status geonode.Status) time.Duration {
+	if status == geonode.StatusCancelled {
+		return max(s.cfg.CancelGrace, s.cfg.MissingGap)
+	}
+	return s.cfg.MissingGap
 }
 
 // secondRead is when to read a job again that left items unreported.
@@ -107,7 +138,7 @@ func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status
 		return err
 	}
 	if counts == (store.Counts{Net: s.net}) {
-		return tx.Notify(ctx, s.job.BatchID)
+		return tx.EndBatch(ctx, s.job.BatchID, now)
 	}
 	return tx.AddCounts(ctx, s.job.BatchID, counts, now)
 }
@@ -150,28 +181,50 @@ func summary(status geonode.Status, carried []store.CarriedItem) string {
 		n[store.OutcomeStored], n[store.OutcomeFailed], n[store.OutcomeCancelled], n[store.OutcomeRetry], n[store.OutcomeSuperseded])
 }
 
-// retry makes one job of what failed in a way that passes, to be called for
-// after a gap that grows with the tries.
+// retry sends what failed in a way that passes on its way again, after a gap
+// that grows with the tries.
 func (s *settling) retry(ctx context.Context, tx store.Tx, carried []store.CarriedItem, now time.Time) error {
-	var items []store.SendItem
-	tries := 0
-	for _, c := range carried {
-		if c.Current && c.State == store.ItemOutstanding && c.Outcome != nil && *c.Outcome == store.OutcomeRetry {
-			items = append(items, store.SendItem{ItemID: c.ItemID, URL: c.URL})
-			tries = max(tries, c.Retries)
-		}
-	}
-	if len(items) == 0 {
+	parts, tries := s.again(carried)
+	if len(parts) == 0 {
 		return nil
 	}
 	b, err := tx.Batch(ctx, s.job.BatchID)
 	if err != nil {
 		return err
 	}
-	c := &call{job: s.job, batch: b}
+	// Read again: a cancel may have come since the look began. The new job is
+	// made all the same, and withdrawn in place of its call.
+	job, err := tx.Job(ctx, s.job.ID)
+	if err != nil {
+		return err
+	}
+	c := &call{job: job, batch: b}
 	if c.options, c.headers, err = s.readOptions(b); err != nil {
 		return err
 	}
 	gap := s.cfg.RetryGaps[min(tries, len(s.cfg.RetryGaps)-1)]
-	return s.succeed(ctx, tx, c, [][]store.SendItem{items}, store.OriginRetry, now, now.Add(gap/2+jitter(gap)))
+	return s.succeed(ctx, tx, c, parts, store.OriginRetry, now, now.Add(gap/2+jitter(gap)))
+}
+
+// again are the jobs that a retry makes: of a crawl only its seed is crawled
+// again, a page of it is fetched by itself.
+func (s *settling) again(carried []store.CarriedItem) ([]part, int) {
+	all, tries := part{kind: s.job.Kind}, 0
+	var out []part
+	for _, c := range carried {
+		if !c.Current || c.State != store.ItemOutstanding || c.Outcome == nil || *c.Outcome != store.OutcomeRetry {
+			continue
+		}
+		tries = max(tries, c.Retries)
+		item := store.SendItem{ItemID: c.ItemID, URL: c.URL}
+		if s.job.Kind == store.KindCrawl && c.InputIndex > 0 {
+			out = append(out, part{kind: store.KindExtract, items: []store.SendItem{item}})
+			continue
+		}
+		all.items = append(all.items, item)
+	}
+	if len(all.items) > 0 {
+		out = append(out, all)
+	}
+	return out, tries
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -103,6 +104,10 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 	if err != nil {
 		return fmt.Errorf("prepare job %d: %w", job.ID, err)
 	}
+	if why := c.needless(); why != "" {
+		_, _, err := p.withdraw(ctx, store.Scope{JobIDs: []int64{job.ID}}, "withdrawn", why)
+		return err
+	}
 	now := p.now()
 	claimed, err := p.store.ClaimJob(ctx, job.ID, now, now.Add(p.cfg.ClaimLease))
 	if err != nil || !claimed {
@@ -158,6 +163,17 @@ func (p *Pipeline) prepare(ctx context.Context, job *store.Job) (*call, error) {
 	return c, err
 }
 
+// needless is why the job is not to be called for after all, or "".
+func (c *call) needless() string {
+	if c.job.CancelRequestedAt != nil || c.batch.CancelRequestedAt != nil {
+		return cancelledMessage
+	}
+	if !slices.ContainsFunc(c.items, func(it store.SendItem) bool { return it.Open }) {
+		return "what it carries was answered before it was called for"
+	}
+	return ""
+}
+
 // readOptions opens what Submit wrote.
 func (p *Pipeline) readOptions(b *store.Batch) (Options, map[string]string, error) {
 	var o Options
@@ -179,21 +195,36 @@ func (p *Pipeline) readOptions(b *store.Batch) (Options, map[string]string, erro
 }
 
 func (p *Pipeline) submitCall(ctx context.Context, c *call) (accepted, error) {
-	options := c.options.vendorOptions(c.headers)
-	if c.job.Kind == store.KindExtract {
-		yes, err := p.vendor.SubmitExtract(ctx, geonode.ExtractRequest{
-			URL: c.items[0].URL, Options: options, ExtractLinks: c.options.ExtractLinks,
-		})
-		if err != nil {
-			return accepted{}, err
-		}
-		return accepted{id: yes.JobID, status: string(yes.Status), date: yes.Reply.Date}, nil
+	switch c.job.Kind {
+	case store.KindExtract:
+		return p.submitExtract(ctx, c)
+	case store.KindCrawl:
+		return p.submitCrawl(ctx, c)
+	case store.KindBatch, store.KindMixed, store.KindSync:
 	}
+	return p.submitBatch(ctx, c)
+}
+
+func (p *Pipeline) submitExtract(ctx context.Context, c *call) (accepted, error) {
+	yes, err := p.vendor.SubmitExtract(ctx, c.extractRequest())
+	if err != nil {
+		return accepted{}, err
+	}
+	return accepted{id: yes.JobID, status: string(yes.Status), date: yes.Reply.Date}, nil
+}
+
+// extractRequest asks for the job's one URL by itself.
+func (c *call) extractRequest() geonode.ExtractRequest {
+	o := c.options.forKind(store.KindExtract)
+	return geonode.ExtractRequest{URL: c.items[0].URL, Options: o.vendorOptions(c.headers), ExtractLinks: o.ExtractLinks}
+}
+
+func (p *Pipeline) submitBatch(ctx context.Context, c *call) (accepted, error) {
 	urls := make([]string, len(c.items))
 	for i, it := range c.items {
 		urls[i] = it.URL
 	}
-	yes, err := p.vendor.SubmitBatch(ctx, geonode.BatchRequest{URLs: urls, Options: options})
+	yes, err := p.vendor.SubmitBatch(ctx, geonode.BatchRequest{URLs: urls, Options: c.options.vendorOptions(c.headers)})
 	if err != nil {
 		return accepted{}, err
 	}
@@ -215,11 +246,16 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		if err := uncontested(ctx, tx, job, adopted); err != nil {
 			return err
 		}
-		ok, err := tx.AcceptJob(ctx, a)
+		ok, cancel, err := tx.AcceptJob(ctx, a)
 		if err != nil || !ok {
 			return err
 		}
 		taken = true
+		if cancel {
+			if err := p.queue.cancel(ctx, tx, []int64{job.ID}); err != nil {
+				return err
+			}
+		}
 		kind := "accepted"
 		if adopted {
 			kind = "adopted"
@@ -272,56 +308,15 @@ func (p *Pipeline) split(ctx context.Context, c *call, e *geonode.Error) error {
 		if err != nil || !ok {
 			return err
 		}
-		return p.succeed(ctx, tx, c, [][]store.SendItem{c.items[:half], c.items[half:]}, store.OriginSplit, now, time.Time{})
+		// Read again: a cancel may have come since the claim.
+		if c.job, err = tx.Job(ctx, c.job.ID); err != nil {
+			return err
+		}
+		parts := []part{{c.job.Kind, c.items[:half]}, {c.job.Kind, c.items[half:]}}
+		return p.succeed(ctx, tx, c, parts, store.OriginSplit, now, time.Time{})
 	})
 	if err != nil {
 		return fmt.Errorf("split job %d: %w", c.job.ID, err)
 	}
 	return nil
-}
-
-// succeed makes the jobs that carry on with a job's items, from at on.
-func (p *Pipeline) succeed(ctx context.Context, tx store.Tx, c *call, parts [][]store.SendItem, origin store.Origin, now, at time.Time) error {
-	jobs := make([]*store.Job, len(parts))
-	for i, part := range parts {
-		jobs[i] = p.successor(c, part, origin, now)
-	}
-	if err := tx.InsertJobs(ctx, jobs); err != nil {
-		return err
-	}
-	var rows []store.JobItem
-	for i, part := range parts {
-		for at, it := range part {
-			rows = append(rows, store.JobItem{JobID: jobs[i].ID, InputIndex: at, ItemID: it.ItemID})
-		}
-	}
-	if err := tx.InsertJobItems(ctx, rows); err != nil {
-		return err
-	}
-	for _, j := range jobs {
-		if _, err := tx.MoveItems(ctx, c.job.ID, j.ID, origin == store.OriginRetry); err != nil {
-			return err
-		}
-	}
-	events := intendedEvents(jobs, fmt.Sprintf("%s of job %d", origin, c.job.ID))
-	events = append(events, store.JobEvent{JobID: c.job.ID, At: now, Kind: string(origin), Detail: fmt.Sprintf("into %d jobs", len(jobs))})
-	if err := tx.InsertEvents(ctx, events); err != nil {
-		return err
-	}
-	return p.queue.dispatch(ctx, tx, jobs, at)
-}
-
-func (p *Pipeline) successor(c *call, part []store.SendItem, origin store.Origin, now time.Time) *store.Job {
-	urls := make([]string, len(part))
-	for i, it := range part {
-		urls[i] = it.URL
-	}
-	depth := c.job.Depth
-	if origin == store.OriginSplit {
-		depth++
-	}
-	return &store.Job{
-		BatchID: c.job.BatchID, Kind: c.job.Kind, State: store.JobIntended, Origin: origin, ParentJobID: &c.job.ID,
-		Depth: depth, RequestHash: requestHash(c.job.Kind, c.options, c.headers, urls), URLCount: len(part), CreatedAt: now,
-	}
 }

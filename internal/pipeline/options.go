@@ -29,6 +29,8 @@ type Options struct {
 	WaitFor       string   `json:"wait_for,omitempty"`      // A selector.
 	WaitTimeoutMS int      `json:"wait_timeout_ms,omitempty"`
 	ExtractLinks  bool     `json:"extract_links,omitempty"`
+	// Crawl is how far a crawl goes; nil in every other batch.
+	Crawl *CrawlOptions `json:"crawl,omitempty"`
 }
 
 // Limits of the options.
@@ -46,6 +48,16 @@ func (o Options) withDefaults() Options {
 	}
 	o.ProxyCountry = strings.ToUpper(strings.TrimSpace(o.ProxyCountry))
 	o.WaitFor = strings.TrimSpace(o.WaitFor)
+	o.Crawl = o.Crawl.withDefaults()
+	return o
+}
+
+// forKind is what a job of the kind asks for: a page of a crawl that is fetched
+// by itself keeps its links, as the crawl would have.
+func (o Options) forKind(kind store.Kind) Options {
+	if kind == store.KindExtract && o.Crawl != nil {
+		o.Crawl, o.ExtractLinks = nil, true
+	}
 	return o
 }
 
@@ -70,7 +82,7 @@ func (o Options) check() []FieldError {
 	add(strings.ContainsRune(o.WaitFor, 0), "wait_for", "the selector holds a NUL character")
 	add(o.WaitTimeoutMS < 0 || o.WaitTimeoutMS > maxWaitMS, "wait_timeout",
 		fmt.Sprintf("the time is between 0 and %d milliseconds", maxWaitMS))
-	return out
+	return append(out, o.Crawl.check()...)
 }
 
 // checkHeaders names the custom headers that cannot be sent.

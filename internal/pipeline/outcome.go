@@ -25,6 +25,7 @@ type readPage struct {
 	reported    []store.Report
 	charges     map[int64]int64 // What each completed item cost.
 	retries     int
+	found       int64 // Pages of a crawl that became items just now.
 	misnumbered bool
 }
 
@@ -63,7 +64,7 @@ func (r *readPage) add(s *settling, item *store.CarriedItem, status geonode.Stat
 // makes, when the failure is worth one and the item has tries left.
 func (r *readPage) fail(s *settling, item *store.CarriedItem, code, message string, retryable bool) {
 	report := store.Report{ItemID: item.ItemID, Outcome: store.OutcomeFailed, Code: code, Message: message}
-	if retryable && item.Current && item.State == store.ItemOutstanding && item.Retries < len(s.cfg.RetryGaps) {
+	if retryable && s.job.CancelRequestedAt == nil && item.Current && item.State == store.ItemOutstanding && item.Retries < len(s.cfg.RetryGaps) {
 		report.Outcome = store.OutcomeRetry
 		r.retries++
 	} else {
@@ -97,8 +98,13 @@ func retryableCode(code string) bool {
 
 // result is the row to store.
 func (s *settling) result(item *store.CarriedItem, data *geonode.Content, meta geonode.Metadata, charged geonode.Count) *store.Result {
+	return newResult(item.ItemID, &s.job.ID, s.net, s.now(), data, meta, charged)
+}
+
+// newResult is the row of an answer; a sync call's has no job.
+func newResult(itemID int64, jobID *int64, net store.Net, now time.Time, data *geonode.Content, meta geonode.Metadata, charged geonode.Count) *store.Result {
 	r := &store.Result{
-		ItemID: item.ItemID, JobID: &s.job.ID, Net: s.net, StoredAt: s.now(), Title: title(data),
+		ItemID: itemID, JobID: jobID, Net: net, StoredAt: now, Title: title(data),
 		Markdown: data.Markdown, HTML: data.HTML, Metadata: meta.Raw, HTTPStatus: httpStatus(meta.HTTPStatus),
 		DurationMS: number(meta.DurationMS), Charged: number(charged),
 	}
@@ -144,15 +150,25 @@ func title(data *geonode.Content) string {
 	return ""
 }
 
+// carry is carryOver for a page that was read without the database.
+func (s *settling) carry(ctx context.Context, r *readPage) error {
+	return s.carryOver(ctx, func(context.Context, store.Tx) (*readPage, error) { return r, nil })
+}
+
 // carryOver writes one page: results, ends, lineage, the place reached, and
-// the counters last.
-func (s *settling) carryOver(ctx context.Context, r *readPage) error {
+// the counters last. A crawl's page becomes items in the same transaction.
+func (s *settling) carryOver(ctx context.Context, read func(context.Context, store.Tx) (*readPage, error)) error {
 	now := s.now()
 	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		r, err := read(ctx, tx)
+		if err != nil {
+			return err
+		}
 		counts, stored, err := tx.StoreItems(ctx, s.job.ID, s.net, r.results, now)
 		if err != nil {
 			return err
 		}
+		counts.Accepted = r.found
 		fresh, err := tx.FreshItems(ctx, s.job.ID, slices.Collect(maps.Keys(r.charges)))
 		if err != nil {
 			return err

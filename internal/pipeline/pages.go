@@ -10,42 +10,80 @@ import (
 	"rollcall/store"
 )
 
+// pager reads a job of many results, whichever kind it is.
+type pager struct {
+	fetch func(ctx context.Context, page, size int) (*resultPage, error)
+	// skip passes over the one row at the offset, which is too large to read, and
+	// reports whether it was the last.
+	skip func(ctx context.Context, offset int) (bool, error)
+}
+
+// resultPage is one page of results, before it is written.
+type resultPage struct {
+	reply   geonode.Reply
+	status  geonode.Status
+	reports json.RawMessage
+	last    bool
+	// total is how many rows the job has of which nobody knows before; a batch's
+	// are known by what was sent.
+	total   geonode.Count
+	invalid []geonode.InvalidURL
+	// carry writes the page in a transaction of its own.
+	carry func(ctx context.Context) error
+}
+
 // pages settles a job of many URLs, a slice of result pages a run. Each page
 // is a transaction of its own and settle_page remembers how far it came.
-func (s *settling) pages(ctx context.Context) error {
-	carried, err := s.store.Carried(ctx, s.job.ID)
-	if err != nil {
-		return err
-	}
+func (s *settling) pages(ctx context.Context, read *pager) error {
 	page, size, began := s.job.SettlePage, s.job.PageSize, s.now()
 	for range slicePages {
-		got, err := s.vendor.GetBatch(ctx, s.job.VendorID(), geonode.Page{Number: page, Size: size})
+		got, err := read.fetch(ctx, page, size)
 		if errors.Is(err, geonode.ErrTooLarge) {
-			return s.smaller(ctx, carried, page, size)
+			return s.smaller(ctx, read, page, size)
 		}
 		if err != nil {
 			return s.callFailed(ctx, err)
 		}
-		if err := s.answered(ctx, got.Reply); err != nil {
+		if err := s.answered(ctx, got.reply); err != nil {
 			return err
 		}
-		if !got.Status.Terminal() {
-			return s.notYet(ctx, got.Status, batchReports(got))
+		if !got.status.Terminal() {
+			return s.notYet(ctx, got.status, got.reports)
 		}
-		last := len(got.Results) == 0 || int64(page*size) >= max(got.Total.Or(0), int64(len(carried)))
-		read := s.readBatch(carried, got, page, size)
-		if err := s.carryOver(ctx, read); err != nil {
+		if err := got.carry(ctx); err != nil {
 			return err
 		}
-		if last {
-			return s.endPass(ctx, got.Status, got.InvalidURLs.List)
+		if got.last {
+			return s.endPass(ctx, ended{status: got.status, invalid: got.invalid, total: got.total})
 		}
-		page, size = read.next, read.size
+		page, size = turn(page*size, size)
 		if s.now().Sub(began) > sliceTime {
 			break
 		}
 	}
 	return again()
+}
+
+// batchPages reads a batch's results, whose items are known by what was sent.
+func (s *settling) batchPages(ctx context.Context) (*pager, error) {
+	carried, err := s.store.Carried(ctx, s.job.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &pager{
+		fetch: func(ctx context.Context, page, size int) (*resultPage, error) {
+			got, err := s.vendor.GetBatch(ctx, s.job.VendorID(), geonode.Page{Number: page, Size: size})
+			if err != nil {
+				return nil, err
+			}
+			return &resultPage{
+				reply: got.Reply, status: got.Status, reports: batchReports(got), invalid: got.InvalidURLs.List,
+				last:  len(got.Results) == 0 || int64(page*size) >= max(got.Total.Or(0), int64(len(carried))),
+				carry: func(ctx context.Context) error { return s.carry(ctx, s.readBatch(carried, got, page, size)) },
+			}, nil
+		},
+		skip: func(ctx context.Context, offset int) (bool, error) { return s.skipItem(ctx, carried, offset) },
+	}, nil
 }
 
 // readBatch sorts a page of results by item.
@@ -88,8 +126,9 @@ func turn(offset, size int) (int, int) {
 }
 
 // smaller reads a page that was over the bound in smaller pages, down to the
-// one item that is too large, which fails so that the others don't wait.
-func (s *settling) smaller(ctx context.Context, carried []store.CarriedItem, page, size int) error {
+// one row that is too large, which is passed over so that the others don't
+// wait.
+func (s *settling) smaller(ctx context.Context, read *pager, page, size int) error {
 	offset := (page - 1) * size
 	if size > 1 {
 		less := sizes()[slices.Index(sizes(), size)+1]
@@ -101,18 +140,25 @@ func (s *settling) smaller(ctx context.Context, carried []store.CarriedItem, pag
 		}
 		return again()
 	}
-	next, nextSize := turn(page, 1)
+	last, err := read.skip(ctx, offset)
+	if err != nil {
+		return err
+	}
+	if last {
+		return s.endPass(ctx, ended{status: geonode.StatusCompleted})
+	}
+	return again()
+}
+
+// skipItem fails the one item of a batch that is too large. Which it is, its
+// place among the accepted tells.
+func (s *settling) skipItem(ctx context.Context, carried []store.CarriedItem, offset int) (bool, error) {
+	next, nextSize := turn(offset+1, 1)
 	read := &readPage{status: geonode.Status(s.job.VendorStatus), next: next, size: nextSize}
 	if accepted := numberItems(carried, s.invalidURLs(nil)).accepted; offset < len(accepted) {
 		read.fail(s, accepted[offset], tooLargeCode, "the page is larger than Rollcall reads", false)
 	}
-	if err := s.carryOver(ctx, read); err != nil {
-		return err
-	}
-	if offset+1 >= len(carried) {
-		return s.endPass(ctx, geonode.StatusCompleted, nil)
-	}
-	return again()
+	return offset+1 >= len(carried), s.carry(ctx, read)
 }
 
 // numbering finds the item a result is about. Whether the vendor counts the
@@ -170,11 +216,16 @@ func (s *settling) invalidURLs(now []geonode.InvalidURL) []string {
 
 // batchReports are the vendor's own counters, shown and never summed.
 func batchReports(got *geonode.BatchJob) json.RawMessage {
-	out := map[string]int64{}
-	for name, c := range map[string]geonode.Count{
+	return reports(map[string]geonode.Count{
 		"total": got.Total, "completed": got.Completed, "failed": got.Failed, "cancelled": got.Cancelled,
 		"pending": got.Pending, "charged": got.Tokens.Charged, "reserved": got.Tokens.Reserved,
-	} {
+	})
+}
+
+// reports keeps the counters that were sent.
+func reports(counters map[string]geonode.Count) json.RawMessage {
+	out := map[string]int64{}
+	for name, c := range counters {
 		if c.Known {
 			out[name] = c.N
 		}

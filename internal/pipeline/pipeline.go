@@ -69,6 +69,7 @@ type Config struct {
 	GiveUpAfter       time.Duration // 72 h.
 	RetryGaps         []time.Duration
 	MissingGap        time.Duration // Between two reads that count an item missing; 30 s.
+	CancelGrace       time.Duration // How long a cancelled job's running pages are waited for; 2 min.
 	ForgottenAfter    time.Duration // 404s over this long mean forgotten; 30 min.
 	HeldFor           time.Duration // Until a held event is foreign; 10 min.
 	AdoptGap          time.Duration // Between two looks for an uncertain job; 2 min.
@@ -99,6 +100,7 @@ func (c Config) withDefaults() Config {
 		{&c.ClaimLease, time.Minute},
 		{&c.GiveUpAfter, 72 * time.Hour},
 		{&c.MissingGap, 30 * time.Second},
+		{&c.CancelGrace, 2 * time.Minute},
 		{&c.ForgottenAfter, 30 * time.Minute},
 		{&c.HeldFor, 10 * time.Minute},
 		{&c.AdoptGap, 2 * time.Minute},

@@ -21,6 +21,9 @@ const (
 	queueDispatch    = "dispatch"
 	queueSettle      = "settle"
 	queueMaintenance = "maintenance"
+	// queueSync has people waiting at it, and queueCancel nobody's results.
+	queueSync   = "sync"
+	queueCancel = "cancel"
 )
 
 // Task bounds. A rescue comes after the longest task could still run, and
@@ -94,6 +97,8 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &settleWorker{p: p})
 	river.AddWorker(workers, &adoptWorker{p: p})
 	river.AddWorker(workers, &reconcileWorker{p: p})
+	river.AddWorker(workers, &syncWorker{p: p})
+	river.AddWorker(workers, &cancelWorker{p: p})
 	cfg := &river.Config{
 		Workers: workers, Logger: quiet(p.log), JobTimeout: taskTimeout, RescueStuckJobsAfter: rescueAfter,
 		FetchCooldown: fetchCooldown, MaxAttempts: maxAttempts, RetryPolicy: retryPolicy{now: p.now},
@@ -102,7 +107,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	if !p.cfg.OnlySubmit {
 		cfg.Queues = map[string]river.QueueConfig{
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
-			queueMaintenance: {MaxWorkers: 2},
+			queueMaintenance: {MaxWorkers: 2}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
 		}
 		if !p.cfg.NoReconcile {
 			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(p.cfg.ReconcileEvery),
@@ -173,6 +178,24 @@ func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
 	for i, id := range jobIDs {
 		params[i] = river.InsertManyParams{Args: settleArgs{JobID: id}, InsertOpts: &river.InsertOpts{
 			Queue: queueSettle, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: active()},
+		}}
+	}
+	return q.insert(ctx, tx, params)
+}
+
+// sync adds the task that makes an item's sync call.
+func (q *queue) sync(ctx context.Context, tx store.Tx, itemID int64) error {
+	return q.insert(ctx, tx, []river.InsertManyParams{{Args: syncArgs{ItemID: itemID}, InsertOpts: &river.InsertOpts{
+		Queue: queueSync, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
+	}}})
+}
+
+// cancel adds a task for each job that the vendor is to be asked to cancel.
+func (q *queue) cancel(ctx context.Context, tx store.Tx, jobIDs []int64) error {
+	params := make([]river.InsertManyParams, len(jobIDs))
+	for i, id := range jobIDs {
+		params[i] = river.InsertManyParams{Args: cancelArgs{JobID: id}, InsertOpts: &river.InsertOpts{
+			Queue: queueCancel, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
 		}}
 	}
 	return q.insert(ctx, tx, params)

@@ -208,7 +208,7 @@ func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 		PublicURL: r.hooks.URL, PollFirst: 50 * time.Millisecond, PollCap: 300 * time.Millisecond,
 		PollTick: 50 * time.Millisecond, ListEvery: 100 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: time.Hour,
-		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond,
+		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond, CancelGrace: 300 * time.Millisecond,
 		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500, ClaimLease: 15 * time.Second,
 		RetryGaps: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond},
 	}

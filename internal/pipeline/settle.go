@@ -93,10 +93,23 @@ func (s *settling) look(ctx context.Context) error {
 	if wait > 0 {
 		return river.JobSnooze(wait)
 	}
-	if s.job.Kind == store.KindExtract {
+	switch s.job.Kind {
+	case store.KindExtract:
 		return s.extract(ctx)
+	case store.KindCrawl:
+		return s.through(ctx, s.crawlPages)
+	case store.KindBatch, store.KindMixed, store.KindSync:
 	}
-	return s.pages(ctx)
+	return s.through(ctx, s.batchPages)
+}
+
+// through reads a job of many results with the pager of its kind.
+func (s *settling) through(ctx context.Context, open func(context.Context) (*pager, error)) error {
+	read, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	return s.pages(ctx, read)
 }
 
 // shutOut ends a look that the vendor refused. Throttling does not move a job's
@@ -314,10 +327,10 @@ func (s *settling) extract(ctx context.Context) error {
 		}
 		page.add(s, &carried[i], got.Status, got.Data, got.Err, got.Metadata, charged)
 	}
-	if err := s.carryOver(ctx, page); err != nil {
+	if err := s.carry(ctx, page); err != nil {
 		return err
 	}
-	return s.endPass(ctx, got.Status, nil)
+	return s.endPass(ctx, ended{status: got.Status})
 }
 
 // answered notes what every readable answer about a job tells.
@@ -344,10 +357,10 @@ func (s *settling) tooLarge(ctx context.Context) error {
 	for i := range carried {
 		page.fail(s, &carried[i], tooLargeCode, "the page is larger than Rollcall reads", false)
 	}
-	if err := s.carryOver(ctx, page); err != nil {
+	if err := s.carry(ctx, page); err != nil {
 		return err
 	}
-	return s.endPass(ctx, geonode.StatusCompleted, nil)
+	return s.endPass(ctx, ended{status: geonode.StatusCompleted})
 }
 
 const tooLargeCode = "TOO_LARGE"

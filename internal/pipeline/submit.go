@@ -19,10 +19,11 @@ import (
 // Submission is what a person or a program wants fetched.
 type Submission struct {
 	Name string
-	// Kind is extract, batch or mixed; empty picks extract for one URL or when
-	// links are asked for, else batch.
+	// Kind is extract, batch, mixed or crawl; empty picks extract for one URL or
+	// when links are asked for, else batch.
 	Kind store.Kind
-	// Text holds the URLs, a line each; blank lines are skipped.
+	// Text holds the URLs, a line each; blank lines are skipped. A crawl has one,
+	// its seed.
 	Text    string
 	Options Options
 	// Headers go with the vendor's requests for the pages. They are sealed.
@@ -35,6 +36,8 @@ type Submission struct {
 // Submitted is what became of a submission.
 type Submitted struct {
 	BatchID, Submitted, Invalid, Duplicate, Accepted int64
+	// ItemID is the first item.
+	ItemID int64
 }
 
 // FieldError is one field that cannot be right, in words for a person.
@@ -76,6 +79,7 @@ const maxName = 200
 
 // read is a submission taken apart.
 type read struct {
+	first      int64 // The first item, once it is written.
 	urls       []string
 	rejected   []store.RejectedLine
 	bad        []BadLine
@@ -87,7 +91,10 @@ type read struct {
 // for each, in one transaction. It returns *InvalidSubmission, having written
 // nothing, when a field or line is wrong.
 func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) {
-	s.Options = s.Options.withDefaults()
+	if s.Kind == store.KindSync {
+		return p.TryNow(ctx, s)
+	}
+	s = s.withDefaults()
 	lines, err := check(s)
 	if err != nil {
 		return Submitted{}, err
@@ -105,18 +112,29 @@ func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) 
 	}
 	p.log.InfoContext(ctx, "batch submitted", slog.Int64("batch_id", b.ID), slog.Int64("accepted", b.Accepted),
 		slog.Int("jobs", len(plan)))
-	return Submitted{BatchID: b.ID, Submitted: b.Submitted, Invalid: b.Invalid, Duplicate: b.Duplicate, Accepted: b.Accepted}, nil
+	return submitted(b, lines), nil
+}
+
+func submitted(b *store.Batch, lines *read) Submitted {
+	return Submitted{
+		BatchID: b.ID, Submitted: b.Submitted, Invalid: b.Invalid, Duplicate: b.Duplicate, Accepted: b.Accepted,
+		ItemID: lines.first,
+	}
+}
+
+// withDefaults fills in what was left open.
+func (s Submission) withDefaults() Submission {
+	if s.Kind == store.KindCrawl && s.Options.Crawl == nil {
+		s.Options.Crawl = &CrawlOptions{}
+	}
+	s.Options = s.Options.withDefaults()
+	return s
 }
 
 // check reports everything that is wrong at once.
 func check(s Submission) (*read, error) {
 	out := &InvalidSubmission{Fields: append(s.Options.check(), checkHeaders(s.Headers)...)}
-	if !slices.Contains([]store.Kind{"", store.KindExtract, store.KindBatch, store.KindMixed}, s.Kind) {
-		out.Fields = append(out.Fields, FieldError{"kind", "choose automatic, extract or batch"})
-	}
-	if s.Options.ExtractLinks && (s.Kind == store.KindBatch || s.Kind == store.KindMixed) {
-		out.Fields = append(out.Fields, FieldError{"extract_links", "only extract jobs can list a page's links"})
-	}
+	out.Fields = append(out.Fields, checkKind(s)...)
 	if utf8.RuneCountInString(s.Name) > maxName {
 		out.Fields = append(out.Fields, FieldError{"name", fmt.Sprintf("the name is over %d characters", maxName)})
 	}
@@ -129,13 +147,36 @@ func check(s Submission) (*read, error) {
 	case len(lines.urls) == 0 && len(lines.bad) > 0:
 		out.Fields = append(out.Fields, FieldError{"urls", "not one of the lines is a URL that can be fetched"})
 		out.Lines = lines.bad
-	case len(lines.bad) > 0 && !s.LeaveOutBad:
+	case len(lines.bad) > 0 && (!s.LeaveOutBad || single(s.Kind)):
 		out.Lines = lines.bad
+	case single(s.Kind) && lines.total > 1:
+		out.Fields = append(out.Fields, FieldError{"urls", "enter one URL only"})
 	}
 	if len(out.Fields)+len(out.Lines) > 0 {
 		return nil, out
 	}
 	return lines, nil
+}
+
+// single reports a kind that begins with one URL.
+func single(k store.Kind) bool { return k == store.KindCrawl || k == store.KindSync }
+
+// checkKind names what does not go with the kind of the batch.
+func checkKind(s Submission) []FieldError {
+	var out []FieldError
+	if !slices.Contains([]store.Kind{"", store.KindExtract, store.KindBatch, store.KindMixed, store.KindCrawl, store.KindSync}, s.Kind) {
+		out = append(out, FieldError{"kind", "choose automatic, extract, batch or crawl"})
+	}
+	if s.Options.ExtractLinks && (s.Kind == store.KindBatch || s.Kind == store.KindMixed) {
+		out = append(out, FieldError{"extract_links", "only extract jobs can list a page's links"})
+	}
+	if s.Kind == store.KindCrawl && len(s.Headers) > 0 {
+		out = append(out, FieldError{"headers", "a crawl cannot send headers of your own"})
+	}
+	if s.Kind != store.KindCrawl && s.Options.Crawl != nil {
+		out = append(out, FieldError{"kind", "only a crawl has a depth and a limit"})
+	}
+	return out
 }
 
 // readLines takes the text apart, or returns nil when it has too many lines.
@@ -208,6 +249,10 @@ func (p *Pipeline) planJobs(s Submission, urls []string) []planned {
 	var out []planned
 	add := func(kind store.Kind, from, to int) {
 		out = append(out, planned{kind: kind, from: from, to: to, hash: requestHash(kind, s.Options, s.Headers, urls[from:to])})
+	}
+	if kind == store.KindCrawl {
+		add(kind, 0, 1)
+		return out
 	}
 	singles := 0
 	switch kind {
@@ -289,7 +334,7 @@ func (p *Pipeline) writeBatch(ctx context.Context, tx store.Tx, b *store.Batch, 
 	if err := tx.InsertJobs(ctx, jobs); err != nil {
 		return err
 	}
-	if err := writeItems(ctx, tx, b, lines.urls, plan, jobs); err != nil {
+	if err := writeItems(ctx, tx, b, lines, plan, jobs); err != nil {
 		return err
 	}
 	if err := tx.InsertEvents(ctx, intendedEvents(jobs, "submitted with the batch")); err != nil {
@@ -298,20 +343,18 @@ func (p *Pipeline) writeBatch(ctx context.Context, tx store.Tx, b *store.Batch, 
 	return p.queue.dispatch(ctx, tx, jobs, time.Time{})
 }
 
-func writeItems(ctx context.Context, tx store.Tx, b *store.Batch, urls []string, plan []planned, jobs []*store.Job) error {
-	items := make([]*store.Item, 0, len(urls))
+func writeItems(ctx context.Context, tx store.Tx, b *store.Batch, lines *read, plan []planned, jobs []*store.Job) error {
+	current := make([]*int64, len(lines.urls))
 	for i, j := range plan {
 		for at := j.from; at < j.to; at++ {
-			sum := sha256.Sum256([]byte(urls[at]))
-			items = append(items, &store.Item{
-				BatchID: b.ID, Position: at + 1, URL: urls[at], URLHash: sum[:], State: store.ItemOutstanding,
-				CurrentJobID: &jobs[i].ID, CreatedAt: b.CreatedAt,
-			})
+			current[at] = &jobs[i].ID
 		}
 	}
+	items := itemsOf(b, lines.urls, current)
 	if err := tx.InsertItems(ctx, items); err != nil {
 		return err
 	}
+	lines.first = items[0].ID
 	rows := make([]store.JobItem, 0, len(items))
 	for i, j := range plan {
 		for at := j.from; at < j.to; at++ {
@@ -319,6 +362,22 @@ func writeItems(ctx context.Context, tx store.Tx, b *store.Batch, urls []string,
 		}
 	}
 	return tx.InsertJobItems(ctx, rows)
+}
+
+// itemsOf are the items of the URLs, in order, each with the job that carries
+// it; without jobs, nobody does.
+func itemsOf(b *store.Batch, urls []string, jobs []*int64) []*store.Item {
+	items := make([]*store.Item, len(urls))
+	for i, u := range urls {
+		sum := sha256.Sum256([]byte(u))
+		items[i] = &store.Item{
+			BatchID: b.ID, Position: i + 1, URL: u, URLHash: sum[:], State: store.ItemOutstanding, CreatedAt: b.CreatedAt,
+		}
+		if jobs != nil {
+			items[i].CurrentJobID = jobs[i]
+		}
+	}
+	return items
 }
 
 func intendedEvents(jobs []*store.Job, why string) []store.JobEvent {

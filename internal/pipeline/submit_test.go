@@ -73,7 +73,7 @@ func TestSubmissionIsCountedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := pipeline.Submitted{BatchID: got.BatchID, Submitted: 7, Invalid: 2, Duplicate: 2, Accepted: 3}
+	want := pipeline.Submitted{BatchID: got.BatchID, Submitted: 7, Invalid: 2, Duplicate: 2, Accepted: 3, ItemID: got.ItemID}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -101,7 +101,12 @@ func TestSubmissionsThatCannotBeRight(t *testing.T) {
 		"blank":            {pipeline.Submission{Text: " \n\r\n\t"}, "urls"},
 		"nothing good":     {pipeline.Submission{Text: "a\nb", LeaveOutBad: true}, "urls"},
 		"too many lines":   {pipeline.Submission{Text: strings.Repeat("\n", pipeline.MaxLines+1)}, "urls"},
-		"kind":             {pipeline.Submission{Text: url, Kind: "crawl"}, "kind"},
+		"kind":             {pipeline.Submission{Text: url, Kind: "map"}, "kind"},
+		"crawl of two":     {pipeline.Submission{Text: url + "\n" + url + "2", Kind: store.KindCrawl}, "urls"},
+		"crawl depth":      {pipeline.Submission{Text: url, Kind: store.KindCrawl, Options: pipeline.Options{Crawl: &pipeline.CrawlOptions{Depth: 11}}}, "depth"},
+		"crawl limit":      {pipeline.Submission{Text: url, Kind: store.KindCrawl, Options: pipeline.Options{Crawl: &pipeline.CrawlOptions{Limit: -1}}}, "limit"},
+		"crawl headers":    {pipeline.Submission{Text: url, Kind: store.KindCrawl, Headers: map[string]string{"A": "b"}}, "headers"},
+		"depth of a batch": {pipeline.Submission{Text: url, Options: pipeline.Options{Crawl: &pipeline.CrawlOptions{}}}, "kind"},
 		"name":             {pipeline.Submission{Text: url, Name: strings.Repeat("n", 201)}, "name"},
 		"format":           {pipeline.Submission{Text: url, Options: pipeline.Options{Formats: []string{"pdf"}}}, "formats"},
 		"country":          {pipeline.Submission{Text: url, Options: pipeline.Options{ProxyCountry: "Germany"}}, "proxy_country"},

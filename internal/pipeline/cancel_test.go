@@ -1,0 +1,116 @@
+package pipeline_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+func TestCancelWithdrawsWhatWasNotSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	batch := r.submit(store.KindExtract, sandbox.MadeURLs(25, 1)...)
+	plan, err := r.pipe.PlanCancelBatch(t.Context(), batch)
+	if err != nil || plan.Unsent != 25 || plan.UnsentURLs != 25 || plan.Jobs != 25 {
+		t.Fatalf("the plan is %+v, %v; want all 25 unsent", plan, err)
+	}
+	for range 2 { // Twice does no more than once.
+		if _, err := r.pipe.CancelBatch(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := r.ended(batch)
+	r.wantBatch(b, 0, 0, 25)
+	if b.EndedAt == nil {
+		t.Error("the batch has not ended")
+	}
+	r.start(setup{noWebhooks: true})
+	if n := len(r.sandbox.Books().Jobs); n != 0 {
+		t.Errorf("the vendor was asked for %d jobs that were cancelled before", n)
+	}
+	r.balanced()
+}
+
+func TestCancelAsksTheVendorToStopABatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{sandbox: func(c *sandbox.Config) { c.Parallelism = 2 }})
+	finish := r.unfinished()
+	batch := r.submit(store.KindBatch, sandbox.MadeURLs(20, 1)...)
+	job := r.accepted(batch)
+	done, err := r.pipe.CancelJobs(t.Context(), []int64{job})
+	if err != nil || done.Stoppable != 1 || done.StoppableURLs != 0 {
+		t.Fatalf("got %+v, %v; want one job that the vendor is asked to stop", done, err)
+	}
+	finish()
+	b := r.ended(batch)
+	if b.Cancelled == 0 || b.Stored() == 20 {
+		t.Errorf("nothing was cancelled: %+v", b)
+	}
+	r.balanced()
+}
+
+func TestCancelOfAnExtractJobLetsItRunOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	finish := r.unfinished()
+	batch := r.submit(store.KindExtract, sandbox.MadeURLs(1, 1)...)
+	r.accepted(batch)
+	done, err := r.pipe.CancelBatch(t.Context(), batch)
+	if err != nil || done.RunsOut != 1 {
+		t.Fatalf("got %+v, %v; want one job that runs out", done, err)
+	}
+	finish()
+	r.wantBatch(r.ended(batch), 1, 0, 0)
+	r.balanced(batch)
+}
+
+func TestCancelDuringTheCallReachesTheVendorAfterIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	calling, goOn := make(chan struct{}), make(chan struct{})
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/v1/batch") {
+			close(calling)
+			<-goOn
+		}
+		next.ServeHTTP(w, req)
+	})
+	batch := r.submit(store.KindBatch, sandbox.MadeURLs(20, 1)...)
+	<-calling
+	done, err := r.pipe.CancelBatch(t.Context(), batch)
+	if err != nil || done.Calling != 1 {
+		t.Fatalf("got %+v, %v; want one job that is being called for", done, err)
+	}
+	close(goOn)
+	r.ended(batch)
+	if n := r.sandbox.Books().Calls["batch.cancel"].Total; n == 0 {
+		t.Error("the vendor was never asked to cancel what it had just taken")
+	}
+	r.balanced()
+}
+
+func TestACancelledBatchMakesNoRetries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{
+		sandbox:  func(c *sandbox.Config) { c.Faults = sandbox.Faults{sandbox.FaultItemFail: 1} },
+		pipeline: func(c *pipeline.Config) { c.RetryGaps = c.RetryGaps[:1] },
+	})
+	finish := r.unfinished()
+	batch := r.submit(store.KindExtract, sandbox.MadeURLs(8, 1)...)
+	r.batch(batch, func(*store.Batch) bool {
+		return r.number(`SELECT count(*) FROM jobs WHERE batch_id = $1 AND state = 'accepted'`, batch) == 8
+	})
+	if _, err := r.pipe.CancelBatch(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	finish()
+	r.ended(batch)
+	if n := r.number(`SELECT count(*) FROM jobs WHERE batch_id = $1 AND origin = 'retry' AND state <> 'withdrawn'`, batch); n != 0 {
+		t.Errorf("%d jobs were called for after the batch was cancelled", n)
+	}
+	r.balanced(batch)
+}

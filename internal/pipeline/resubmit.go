@@ -1,0 +1,215 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rollcall/store"
+)
+
+const (
+	// resubmitGroup bounds the items of one transaction.
+	resubmitGroup = 1000
+	// resubmitMost bounds the items of one call.
+	resubmitMost = 20_000
+)
+
+// ResubmitFilter selects failures; a zero member selects all.
+type ResubmitFilter struct {
+	BatchID int64
+	Code    string
+	Host    string
+	// Before leaves out what failed later, so that a run does not send again what
+	// it has sent already. Zero is now.
+	Before time.Time
+}
+
+// Resubmitted is what became of a resubmission.
+type Resubmitted struct {
+	Items, Jobs int64
+	// Left is how many matched beyond what one call sends, at most one call's
+	// worth more.
+	Left int64
+}
+
+// Resubmit sends failed or cancelled items again, in new jobs that join their
+// lineage, and leaves any other alone: doing it twice does it once. What an
+// earlier job still brings home is stored all the same.
+func (p *Pipeline) Resubmit(ctx context.Context, itemIDs []int64) (Resubmitted, error) {
+	var done Resubmitted
+	for len(itemIDs) > 0 {
+		n := min(len(itemIDs), resubmitGroup)
+		if err := p.resubmitGroup(ctx, itemIDs[:n], &done); err != nil {
+			return done, err
+		}
+		itemIDs = itemIDs[n:]
+	}
+	p.log.InfoContext(ctx, "resubmitted at a person's word", slog.Int64("items", done.Items), slog.Int64("jobs", done.Jobs))
+	return done, nil
+}
+
+// ResubmitMatching sends again all that failed and matches, at most 20,000 a
+// call.
+func (p *Pipeline) ResubmitMatching(ctx context.Context, f ResubmitFilter) (Resubmitted, error) {
+	ids, err := p.matching(ctx, f, 2*resubmitMost)
+	if err != nil {
+		return Resubmitted{}, err
+	}
+	left := max(0, len(ids)-resubmitMost)
+	done, err := p.Resubmit(ctx, ids[:len(ids)-left])
+	done.Left = int64(left)
+	return done, err
+}
+
+// CountMatching is how many failures match; exact up to what one call sends,
+// and one more beyond.
+func (p *Pipeline) CountMatching(ctx context.Context, f ResubmitFilter) (int64, bool, error) {
+	ids, err := p.matching(ctx, f, resubmitMost+1)
+	return int64(min(len(ids), resubmitMost)), len(ids) <= resubmitMost, err
+}
+
+func (p *Pipeline) matching(ctx context.Context, f ResubmitFilter, limit int) ([]int64, error) {
+	if f.Before.IsZero() {
+		f.Before = p.now()
+	}
+	ids, err := p.store.FailedItems(ctx, store.Failed(f), limit)
+	if err != nil {
+		return nil, fmt.Errorf("look for failures: %w", err)
+	}
+	return ids, nil
+}
+
+// reopening is one batch's items on their way to new jobs.
+type reopening struct {
+	call      *call
+	parts     []part
+	from      []*int64 // The job that each part's items come from, if it is one.
+	items     []store.ReopenedItem
+	failed    int64
+	cancelled int64
+}
+
+// resubmitGroup sends some items again in one transaction.
+func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, done *Resubmitted) error {
+	var items, jobs int64
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		items, jobs = 0, 0
+		locked, err := tx.LockEnded(ctx, ids)
+		if err != nil {
+			return err
+		}
+		var all []*reopening
+		for len(locked) > 0 {
+			n := 1
+			for n < len(locked) && locked[n].BatchID == locked[0].BatchID {
+				n++
+			}
+			r, err := p.reopen(ctx, tx, locked[:n])
+			if err != nil {
+				return err
+			}
+			items, jobs = items+int64(n), jobs+int64(len(r.parts))
+			all, locked = append(all, r), locked[n:]
+		}
+		return countReopened(ctx, tx, all, p.now())
+	})
+	if err != nil {
+		return fmt.Errorf("resubmit: %w", err)
+	}
+	done.Items += items
+	done.Jobs += jobs
+	return nil
+}
+
+// countReopened moves the counters last, batch by batch in one order.
+func countReopened(ctx context.Context, tx store.Tx, all []*reopening, now time.Time) error {
+	for _, r := range all {
+		if err := tx.UnflagBatch(ctx, r.call.batch.ID); err != nil {
+			return err
+		}
+		counts := store.Counts{Net: store.NetPoll, Failed: -r.failed, Cancelled: -r.cancelled}
+		if err := tx.AddCounts(ctx, r.call.batch.ID, counts, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopen makes one batch's items outstanding, carried by new jobs.
+func (p *Pipeline) reopen(ctx context.Context, tx store.Tx, items []store.ReopenedItem) (*reopening, error) {
+	now := p.now()
+	b, err := tx.Batch(ctx, items[0].BatchID)
+	if err != nil {
+		return nil, err
+	}
+	r := &reopening{call: &call{batch: b}, items: items}
+	if r.call.options, r.call.headers, err = p.readOptions(b); err != nil {
+		return nil, err
+	}
+	r.plan(p.cfg.URLsPerJob)
+	jobs := make([]*store.Job, len(r.parts))
+	for i, what := range r.parts {
+		jobs[i] = newJob(r.call, what, store.OriginResubmit, now)
+		jobs[i].ParentJobID = r.from[i]
+	}
+	if err := insertCarrying(ctx, tx, jobs, r.parts); err != nil {
+		return nil, err
+	}
+	var ids, current []int64
+	for i, what := range r.parts {
+		for _, it := range what.items {
+			ids, current = append(ids, it.ItemID), append(current, jobs[i].ID)
+		}
+	}
+	if err := tx.Reopen(ctx, ids, current); err != nil {
+		return nil, err
+	}
+	if err := tx.InsertEvents(ctx, intendedEvents(jobs, "resubmitted by a person")); err != nil {
+		return nil, err
+	}
+	return r, p.queue.dispatch(ctx, tx, jobs, time.Time{})
+}
+
+// plan cuts the items into jobs of the kind that carried them last: a batch's
+// together, a crawl's seed as a crawl, everything else by itself.
+func (r *reopening) plan(urlsPerJob int) {
+	for i := range r.items {
+		it := &r.items[i]
+		if it.State == store.ItemFailed {
+			r.failed++
+		} else {
+			r.cancelled++
+		}
+		r.add(it, urlsPerJob)
+	}
+}
+
+func (r *reopening) add(it *store.ReopenedItem, urlsPerJob int) {
+	kind := kindAgain(it)
+	send := store.SendItem{ItemID: it.ID, URL: it.URL}
+	last := len(r.parts) - 1
+	if kind == store.KindBatch && last >= 0 && r.parts[last].kind == kind && len(r.parts[last].items) < urlsPerJob {
+		r.parts[last].items = append(r.parts[last].items, send)
+		if r.from[last] == nil || it.JobID == nil || *r.from[last] != *it.JobID {
+			r.from[last] = nil // They come from several jobs.
+		}
+		return
+	}
+	r.parts = append(r.parts, part{kind: kind, items: []store.SendItem{send}})
+	r.from = append(r.from, it.JobID)
+}
+
+// kindAgain is the kind of job that an item is sent again in.
+func kindAgain(it *store.ReopenedItem) store.Kind {
+	switch {
+	case it.JobKind == nil:
+		return store.KindExtract
+	case *it.JobKind == store.KindBatch:
+		return store.KindBatch
+	case *it.JobKind == store.KindCrawl && it.InputIndex != nil && *it.InputIndex == 0:
+		return store.KindCrawl
+	}
+	return store.KindExtract
+}

@@ -1,0 +1,123 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"testing"
+
+	"rollcall/internal/pipeline"
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// failedBatch is a batch of which every URL failed for good: the sandbox's
+// retryable failures go away when the URL is sent again by a person.
+func failedBatch(t *testing.T, kind store.Kind, n int) (*rig, *store.Batch) {
+	t.Helper()
+	r := newRig(t, setup{
+		sandbox:  func(c *sandbox.Config) { c.Faults = sandbox.Faults{sandbox.FaultItemFail: 1} },
+		pipeline: func(c *pipeline.Config) { c.RetryGaps = c.RetryGaps[:0] },
+	})
+	batch := r.submit(kind, sandbox.MadeURLs(n, 1)...)
+	b := r.ended(batch)
+	if b.Failed != int64(n) {
+		t.Fatalf("%d of %d failed: %+v", b.Failed, n, b)
+	}
+	return r, b
+}
+
+func TestResubmitSendsFailuresAgainAndKeepsTheirItems(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []store.Kind{store.KindBatch, store.KindExtract} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			r, b := failedBatch(t, kind, 24)
+			n, exact, err := r.pipe.CountMatching(t.Context(), pipeline.ResubmitFilter{BatchID: b.ID})
+			if err != nil || n != 24 || !exact {
+				t.Fatalf("%d match, exact %v, %v; want 24", n, exact, err)
+			}
+			r.sandbox.SetFaults(nil)
+			done, err := r.pipe.ResubmitMatching(t.Context(), pipeline.ResubmitFilter{BatchID: b.ID})
+			if err != nil || done.Items != 24 || done.Left != 0 {
+				t.Fatalf("got %+v, %v; want 24 items sent", done, err)
+			}
+			after := r.ended(b.ID)
+			r.wantBatch(after, 24, 0, 0)
+			if after.Accepted != 24 {
+				t.Errorf("%d accepted after the resubmission, want the same 24", after.Accepted)
+			}
+			if n := r.number(`SELECT count(*) FROM (SELECT item_id FROM job_items GROUP BY item_id HAVING count(*) = 2) t`); n != 24 {
+				t.Errorf("%d items have two jobs in their lineage, want all", n)
+			}
+			r.balanced(b.ID)
+		})
+	}
+}
+
+func TestResubmitTwiceSendsOnce(t *testing.T) {
+	t.Parallel()
+	r, b := failedBatch(t, store.KindExtract, 3)
+	finish := r.unfinished()
+	ids := r.itemIDs(b.ID)
+	first, err := r.pipe.Resubmit(t.Context(), ids)
+	if err != nil || first.Items != 3 {
+		t.Fatalf("got %+v, %v; want three items", first, err)
+	}
+	second, err := r.pipe.Resubmit(t.Context(), ids)
+	if err != nil || second.Items != 0 || second.Jobs != 0 {
+		t.Errorf("got %+v, %v; want nothing sent a second time", second, err)
+	}
+	finish()
+	r.ended(b.ID)
+	r.balanced(b.ID)
+}
+
+func TestResubmitWithAFilterSendsOnlyWhatMatches(t *testing.T) {
+	t.Parallel()
+	r, b := failedBatch(t, store.KindBatch, 20)
+	r.sandbox.SetFaults(nil)
+	code := r.text(`SELECT max(error_code) FROM items WHERE batch_id = $1 AND url LIKE 'https://news.%'`, b.ID)
+	want := r.number(`SELECT count(*) FROM items WHERE batch_id = $1 AND error_code = $2 AND url LIKE 'https://news.%'`, b.ID, code)
+	done, err := r.pipe.ResubmitMatching(t.Context(), pipeline.ResubmitFilter{BatchID: b.ID, Code: code, Host: "news.sandbox.test"})
+	if err != nil || done.Items != want || want == 0 {
+		t.Errorf("got %+v, %v; want %d items of code %s", done, err, want, code)
+	}
+	r.ended(b.ID)
+	r.balanced(b.ID)
+}
+
+func TestResubmitTakesUpACancelledBatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	batch := r.submit(store.KindBatch, sandbox.MadeURLs(5, 1)...)
+	if _, err := r.pipe.CancelBatch(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.pipe.Resubmit(t.Context(), r.itemIDs(batch)); err != nil {
+		t.Fatal(err)
+	}
+	r.start(setup{noWebhooks: true})
+	r.wantBatch(r.ended(batch), 5, 0, 0)
+	r.balanced(batch)
+}
+
+// itemIDs are the items of a batch.
+func (r *rig) itemIDs(batch int64) []int64 {
+	r.t.Helper()
+	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT id FROM items WHERE batch_id = $1 ORDER BY position`, batch)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer rows.Close()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			r.t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		r.t.Fatal(fmt.Errorf("items: %w", err))
+	}
+	return ids
+}

@@ -1,0 +1,2 @@
+DROP INDEX crawl_pages_parent_idx;
+DROP TABLE sync_calls;

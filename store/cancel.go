@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Scope is what a person wants cancelled: a batch's jobs, or the jobs named.
+type Scope struct {
+	BatchID int64
+	JobIDs  []int64
+}
+
+// jobs selects the scope's jobs; at most one of the two members is set.
+func (s Scope) jobs() (string, named) {
+	if s.BatchID != 0 {
+		return `j.batch_id = ?scope`, named{"scope": s.BatchID}
+	}
+	return `j.id IN (?scope)`, named{"scope": bun.List(s.JobIDs)}
+}
+
+func (s Scope) empty() bool { return s.BatchID == 0 && len(s.JobIDs) == 0 }
+
+// OpenCount is how many jobs of one kind and state a scope has, and how many
+// URLs they carry.
+type OpenCount struct {
+	Kind  Kind
+	State JobState
+	Jobs  int
+	URLs  int `bun:"urls"`
+}
+
+// CountScope counts the scope's jobs by kind and state.
+func (q Queries) CountScope(ctx context.Context, s Scope) ([]OpenCount, error) {
+	if s.empty() {
+		return nil, nil
+	}
+	where, args := s.jobs()
+	var out []OpenCount
+	err := q.db.NewRaw(`SELECT j.kind, j.state, count(*) AS jobs, sum(j.url_count) AS urls FROM jobs j
+		WHERE `+where+` GROUP BY j.kind, j.state`, args).Scan(ctx, &out)
+	return out, translate(err)
+}
+
+// FlagBatch notes that a person wants the batch cancelled: what is dispatched
+// from its commit on is withdrawn instead.
+func (q Queries) FlagBatch(ctx context.Context, id int64, now time.Time) error {
+	_, err := q.db.NewRaw(`UPDATE batches SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE id = ?`,
+		now, id).Exec(ctx)
+	return translate(err)
+}
+
+// Withdrawn is a job that ended before any call was made for it.
+type Withdrawn struct{ ID, BatchID int64 }
+
+// WithdrawJobs moves intended jobs of the scope to withdrawn, at most limit of
+// them, and returns them; their items are the caller's to end.
+func (t Tx) WithdrawJobs(ctx context.Context, s Scope, message string, limit int, now time.Time) ([]Withdrawn, error) {
+	if s.empty() {
+		return nil, nil
+	}
+	where, args := s.jobs()
+	args["now"], args["limit"], args["message"] = now, limit, message
+	var out []Withdrawn
+	err := t.db.NewRaw(`UPDATE jobs SET state = 'withdrawn', ended_at = ?now, lease_until = NULL, next_poll_at = NULL,
+			error_message = ?message
+		WHERE id IN (SELECT j.id FROM jobs j WHERE `+where+` AND j.state = 'intended' ORDER BY j.id LIMIT ?limit FOR UPDATE)
+		RETURNING id, batch_id`, args).Scan(ctx, &out)
+	return out, translate(err)
+}
+
+// CancelItemsOf ends as cancelled the outstanding items whose current job is
+// one of these, and notes it in their lineage. It returns how many it ended by
+// batch.
+func (t Tx) CancelItemsOf(ctx context.Context, jobIDs []int64, code, message string, now time.Time) (map[int64]int64, error) {
+	if len(jobIDs) == 0 {
+		return nil, nil
+	}
+	var rows []struct {
+		ID, BatchID, JobID int64
+	}
+	err := t.db.NewRaw(`UPDATE items SET state = 'cancelled', ended_at = ?now, error_code = ?code, error_message = ?message,
+			error_retryable = true
+		WHERE id IN (SELECT id FROM items WHERE current_job_id IN (?jobs) AND state = 'outstanding' ORDER BY id FOR UPDATE)
+		RETURNING id, batch_id, current_job_id AS job_id`,
+		named{"now": now, "code": code, "message": message, "jobs": bun.List(jobIDs)}).Scan(ctx, &rows)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ended, jobs, items := map[int64]int64{}, make([]int64, len(rows)), make([]int64, len(rows))
+	for i, r := range rows {
+		ended[r.BatchID]++
+		jobs[i], items[i] = r.JobID, r.ID
+	}
+	_, err = t.tx.Tx.ExecContext(ctx, `UPDATE job_items ji SET outcome = 'cancelled', error_code = $3, reported_at = $4
+		FROM unnest($1::bigint[], $2::bigint[]) AS e (job_id, item_id)
+		WHERE ji.job_id = e.job_id AND ji.item_id = e.item_id`, jobs, items, code, now)
+	return ended, translate(err)
+}
+
+// FlaggedJob is an open job that a person wants cancelled.
+type FlaggedJob struct {
+	ID, BatchID int64
+	Kind        Kind
+	State       JobState
+}
+
+// FlagJobs notes on the scope's open jobs that a person wants them cancelled,
+// and returns them.
+func (t Tx) FlagJobs(ctx context.Context, s Scope, now time.Time) ([]FlaggedJob, error) {
+	if s.empty() {
+		return nil, nil
+	}
+	where, args := s.jobs()
+	args["now"] = now
+	var out []FlaggedJob
+	err := t.db.NewRaw(`UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?now)
+		WHERE id IN (SELECT j.id FROM jobs j WHERE `+where+` AND j.state IN ('calling', 'uncertain', 'accepted')
+			ORDER BY j.id FOR UPDATE)
+		RETURNING id, batch_id, kind, state`, args).Scan(ctx, &out)
+	return out, translate(err)
+}
