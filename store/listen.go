@@ -12,10 +12,11 @@ import (
 // ChannelBatch carries the id of a batch whose counters changed.
 const ChannelBatch = "rollcall_batch"
 
-// The pauses before Listen connects again: they double up to the longest.
+// The pauses before Listen connects again: they double up to the longest,
+// which is how long pages may stand still when the database is back.
 const (
 	listenBackoff    = 250 * time.Millisecond
-	listenBackoffMax = 30 * time.Second
+	listenBackoffMax = 5 * time.Second
 )
 
 // listenAlive is how long Listen waits for a message before it asks whether

@@ -108,9 +108,9 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	v := b.visit(t)
-	ready := func() (int, readiness) {
+	ready := func() (int, Readiness) {
 		got := v.get("/readyz")
-		var state readiness
+		var state Readiness
 		if err := json.Unmarshal([]byte(got.body), &state); err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,9 @@ const (
 	slowClient = 10 * time.Second
 	// renderLimit bounds the making of one message.
 	renderLimit = 10 * time.Second
+	// gapFailed is when a message that could not be made is tried again: what
+	// it was to tell may be the last that happens.
+	gapFailed = time.Second
 )
 
 // overviewTopic is the topic of the overview; batches have their ids.
@@ -57,6 +60,8 @@ type hub struct {
 	quit   chan struct{}
 	once   sync.Once
 	pumps  sync.WaitGroup
+	// listening tells whether changes are heard of.
+	listening atomic.Bool
 
 	// slots bounds how many messages are made at once, and so how much of the
 	// database live pages take.
@@ -79,19 +84,37 @@ type topic struct {
 	id      int64
 	dirty   chan struct{} // Holds one: something changed since the last message.
 	moved   atomic.Bool   // Items changed since pages were told to ask for them.
+	failed  atomic.Bool   // The last message could not be made.
 	stop    chan struct{}
 	readers map[chan message]struct{}
 }
 
 func newHub(s *Server) *hub {
-	return &hub{server: s, quit: make(chan struct{}), slots: make(chan struct{}, messagesAtOnce), topics: make(map[int64]*topic)}
+	h := &hub{server: s, quit: make(chan struct{}), slots: make(chan struct{}, messagesAtOnce), topics: make(map[int64]*topic)}
+	h.listening.Store(true) // About to: who asks at once isn't told otherwise.
+	return h
 }
 
 // listen hears of changes until ctx ends, and waits for what it started.
 func (h *hub) listen(ctx context.Context) {
 	log := h.server.log
-	h.server.store.Listen(ctx, store.ChannelBatch, h.hear, func(err error) {
-		log.WarnContext(ctx, "live pages lost their listener", slog.Any("error", err))
+	told := false // The log knows that the listener is lost.
+	hear := func(payload string) {
+		if payload == "" {
+			h.listening.Store(true)
+			if told {
+				log.InfoContext(ctx, "live pages have their listener again")
+			}
+			told = false
+		}
+		h.hear(payload)
+	}
+	h.server.store.Listen(ctx, store.ChannelBatch, hear, func(err error) {
+		h.listening.Store(false)
+		if !told {
+			log.WarnContext(ctx, "live pages lost their listener, connecting again", slog.Any("error", err))
+		}
+		told = true
 	})
 	h.close()
 	h.pumps.Wait()
@@ -199,15 +222,33 @@ func (h *hub) pump(t *topic) {
 			more, resting = itemsMoved, true
 			items.Reset(itemsEvery)
 		}
-		took := h.publish(t, more)
+		pause := max(gap, gapFactor*h.publish(t, more))
+		if t.failed.Load() {
+			pause = max(pause, gapFailed)
+		}
 		select {
 		case <-h.quit:
 			return
 		case <-t.stop:
 			return
-		case <-time.After(max(gap, gapFactor*took)):
+		case <-time.After(pause):
 		}
 	}
+}
+
+// failing notes that a message could not be made, which is told once and tried
+// again: nothing else may change that would have it made anew.
+func (t *topic) failing(ctx context.Context, log *slog.Logger, more string, err error) {
+	if !t.failed.Swap(true) {
+		log.WarnContext(ctx, "live page not refreshed, trying again", slog.Int64("topic", t.id), slog.Any("error", err))
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return // There is nothing left to show.
+	}
+	if more != "" {
+		t.moved.Store(true)
+	}
+	t.mark()
 }
 
 // The events beside the unnamed ones, which hold what is to be swapped.
@@ -231,9 +272,10 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 	made, err := h.server.news(ctx, t.id)
 	took := h.server.now().Sub(began)
 	if err != nil {
-		h.server.log.WarnContext(ctx, "live page not refreshed", slog.Int64("topic", t.id), slog.Any("error", err))
+		t.failing(ctx, h.server.log, more, err)
 		return took
 	}
+	t.failed.Store(false)
 	made.data = append(made.data, more...)
 	if made.last {
 		made.data = append(made.data, streamDone...)

@@ -43,6 +43,9 @@ type Config struct {
 	Mode string
 	// ReconcileEvery is the gap between two runs of the reconciler by itself.
 	ReconcileEvery time.Duration
+	// Schema says why this release can't run on the database as it is, for
+	// /readyz; nil when nobody can tell.
+	Schema func(context.Context) error
 	// Version of this build.
 	Version string
 	// Dev relaxes nothing; it logs requests for static files too.

@@ -229,7 +229,7 @@ func (s *stack) openWeb(front *door) error {
 	pages, err := web.New(web.Config{
 		PublicURL: c.publicBase(), TrustedProxies: c.Proxies(), MaxBody: int64(c.MaxBody), MaxInFlight: int64(c.MaxInFlight),
 		SessionIdle: c.SessionIdle, SessionMax: c.SessionMax, SecureCookies: strings.HasPrefix(c.PublicURL, "https://"),
-		Sandbox: c.simulated(), Mode: c.Mode, ReconcileEvery: c.ReconcileEvery, Version: thisRelease().Version,
+		Sandbox: c.simulated(), Mode: c.Mode, ReconcileEvery: c.ReconcileEvery, Schema: s.schemaReady(), Version: thisRelease().Version,
 	}, s.store, s.pipeline, s.log, s.now)
 	if err != nil {
 		return err

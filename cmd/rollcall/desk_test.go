@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -26,6 +27,12 @@ const testVendorKey = "test-vendor-key"
 // webhooks find it again after a restart.
 func newDesk(t *testing.T, faults sandbox.Faults) *desk {
 	t.Helper()
+	return newDeskWith(t, faults, map[string]string{"DATABASE_URL": storetest.DSN(t)})
+}
+
+// newDeskWith is newDesk with settings of its own, the database among them.
+func newDeskWith(t *testing.T, faults sandbox.Faults, vars map[string]string) *desk {
+	t.Helper()
 	box, err := sandbox.New(sandbox.Config{
 		Seed: 7, Faults: faults, RunTime: 100 * time.Millisecond,
 		RetryGaps: []time.Duration{200 * time.Millisecond, time.Second},
@@ -43,13 +50,14 @@ func newDesk(t *testing.T, faults sandbox.Faults) *desk {
 	})
 	listen := freeAddress(t)
 	d := &desk{t: t, vars: map[string]string{
-		"DATABASE_URL": storetest.DSN(t), "ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_DATABASE_CONNECTIONS": "8",
+		"ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_DATABASE_CONNECTIONS": "8",
 		"GEONODE_SCRAPER_API_KEY": testVendorKey, "SCRAPER_API_BASE_URL": vendor.URL,
 		"ROLLCALL_LISTEN": listen, "ROLLCALL_PUBLIC_URL": "http://" + listen, "ROLLCALL_SHUTDOWN_GRACE": "20s",
 		"ROLLCALL_SECRET_KEY": strings.Repeat("ab", 32), "ROLLCALL_POLL_FIRST": "200ms", "ROLLCALL_POLL_CAP": "1s",
 		"ROLLCALL_WEBHOOK_FALLBACK": "2s", "ROLLCALL_RECONCILE_EVERY": "5s", "ROLLCALL_RECONCILE_OLDER_THAN": "3s",
 		"ROLLCALL_VENDOR_RPS": "30", "ROLLCALL_VENDOR_TIMEOUT": "10s", "ROLLCALL_CLAIM_LEASE": "12s",
 	}}
+	maps.Copy(d.vars, vars)
 	d.demo = &demo{stack: newStack(readConfig(t, d.vars), slog.New(slog.DiscardHandler), time.Now), sandbox: box}
 	d.open()
 	return d

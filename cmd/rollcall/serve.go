@@ -9,9 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"time"
 
 	"rollcall/internal/pipeline"
+	"rollcall/web"
 )
 
 // The roles of a process.
@@ -29,7 +29,9 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	a.config.logSettings(ctx, a.log)
-	s := newStack(a.config, a.log, a.now)
+	folded, flush := foldRepeats(a.log)
+	defer flush()
+	s := newStack(a.config, folded, a.now)
 	err := serve(ctx, s)
 	a.log.InfoContext(ctx, "stopping", slog.Duration("grace", a.config.ShutdownGrace))
 	if err := errors.Join(err, s.close(ctx)); err != nil {
@@ -132,31 +134,23 @@ func (s *stack) untilEnd(ctx context.Context, front *door) error {
 	}
 }
 
-// workerReadyTimeout is how long the database may take to answer a readiness check.
-const workerReadyTimeout = 2 * time.Second
-
 // workerHealth is all that a process without pages serves.
 func (s *stack) workerHealth() http.Handler {
 	mux := http.NewServeMux()
+	health := web.Health{
+		Store: s.store, Workers: s.pipeline.WorkersHealthy, Schema: s.schemaReady(), Log: s.log, Version: thisRelease().Version,
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		s.answerHealth(r.Context(), w, http.StatusOK, map[string]any{"status": "ok", "version": thisRelease().Version})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), workerReadyTimeout)
-		defer cancel()
-		status, database, workers := http.StatusOK, "ok", "ok"
-		if err := s.store.Ping(ctx); err != nil {
-			status, database = http.StatusServiceUnavailable, "unreachable"
-		}
-		if err := s.pipeline.WorkersHealthy(); err != nil {
-			status, workers = http.StatusServiceUnavailable, "stuck"
-		}
-		s.answerHealth(ctx, w, status, map[string]any{"ready": status == http.StatusOK, "database": database, "workers": workers})
+		ready := health.Check(r.Context())
+		s.answerHealth(r.Context(), w, ready.Status(), ready)
 	})
 	return mux
 }
 
-func (s *stack) answerHealth(ctx context.Context, w http.ResponseWriter, status int, answer map[string]any) {
+func (s *stack) answerHealth(ctx context.Context, w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(answer); err != nil {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"rollcall/store"
+)
+
+// resumed is within which another process has taken up what a killed one left.
+const resumed = 90 * time.Second
+
+// TestKilledInTheMiddle kills a worker that holds calls to the vendor open, submits that the vendor has taken and reads,
+// and then the server that the deliveries go to. The worker leads the queue, so that its successor must be elected
+// first. The process that is left, which began with nothing to do, answers for every URL, and no URL is charged twice.
+func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	lb, ofWorker := newBalancer(t), newFront(t, d)
+	d.vars["ROLLCALL_PUBLIC_URL"] = lb.url
+	worker, pages := start(t, d.as("worker", ofWorker), "serve"), start(t, d.as("web", nil), "serve")
+	worker.address()
+	lb.to(pages.address())
+	mustRun(t, d.vars, "webhook", "register")
+	read := ofWorker.holding(false, reads)
+	early := d.submit(store.KindExtract, 12)
+	read.wait(t, 4)
+	called := ofWorker.holding(true, submits)
+	late := d.submit(store.KindMixed, 100)
+	called.wait(t, 4)
+
+	left := start(t, d.as("all", nil), "serve")
+	lb.to(pages.address(), left.address())
+	worker.signal(os.Kill)
+	died := time.Now()
+	reading := d.number("SELECT count(*) FROM river_job WHERE kind = 'settle' AND state = 'running'")
+	calling := d.number("SELECT count(*) FROM jobs WHERE state = 'calling'")
+	if reading == 0 || calling == 0 {
+		t.Fatalf("the killed process left %d reads and %d calls under way, want some of both", reading, calling)
+	}
+	lb.until(t, "deliveries to the server", func(answers []answered, _ int) bool { return len(answers) > 20 })
+	pages.signal(os.Kill)
+	for _, p := range []*process{worker, pages} {
+		if code := p.exit(10 * time.Second); code != -1 {
+			t.Errorf("exit %d, want a death by signal", code)
+		}
+	}
+	lb.to(left.address())
+	for _, id := range []int64{early, late} {
+		d.home(id, resumed-time.Since(died))
+	}
+	t.Logf("all of %d reads and %d calls under way was made up for %s after the kill", reading, calling, time.Since(died).Round(time.Second))
+}
