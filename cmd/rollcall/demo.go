@@ -20,19 +20,19 @@ import (
 // maxURLsFile bounds what is read from --urls-file.
 const maxURLsFile = 64 << 20
 
-// demoCmd is a whole Rollcall with a simulated vendor, and one batch to look at.
+// demoCmd is a whole Rollcall with a simulated vendor, and a batch or two to look at.
 type demoCmd struct {
-	Once         bool          `help:"Run one batch to its end and exit: 0 when every URL is answered for as the vendor's own books say."`
+	Once         bool          `help:"Run to the end and exit: 0 when every URL is answered for as the vendor's own books say."`
 	JSON         bool          `name:"json" help:"With --once: print the roll call as one JSON object, the last line of standard output."`
-	URLs         int           `name:"urls" default:"300" help:"How many made pages to submit."`
+	URLs         int           `name:"urls" default:"300" help:"How many made pages to submit, or at most to crawl."`
 	URLsFile     string        `name:"urls-file" type:"existingfile" help:"Submit the URLs of this file, one on each line, instead of made pages."`
 	AllowPrivate bool          `help:"Let the simulated vendor fetch pages from loopback and private addresses."`
-	Kind         string        `enum:"batch,extract,mixed" default:"batch" help:"The vendor's jobs to use: batch, extract or mixed."`
+	Kind         string        `enum:"batch,extract,crawl,mixed" default:"batch" help:"The vendor's jobs to use: batch, extract, crawl, or mixed, which is all three: a tenth of the URLs is a crawl's."`
 	Faults       string        `placeholder:"NAME=RATE,..." help:"What the vendor does wrong and how often, such as drop=0.1,dup=0.1; none for nothing. Default: a mix."`
 	Nets         []string      `enum:"webhook,poll,reconcile" default:"webhook,poll,reconcile" help:"The nets that are on."`
 	Seed         uint64        `default:"1" help:"Decides the pages and the faults."`
 	Data         string        `placeholder:"DIR" help:"Folder to keep the database in. Default: a temporary one, removed on exit."`
-	Timeout      time.Duration `default:"10m" help:"With --once: how long the batch may take."`
+	Timeout      time.Duration `default:"10m" help:"With --once: how long it may take."`
 }
 
 // Run sets everything up, submits the batch and shows how it fills.
@@ -60,12 +60,9 @@ func quietly(a *app) *slog.Logger {
 	return newLogger(a.err, &config)
 }
 
-// show submits the batch, follows it to its end, and says what came of it.
+// show submits the batches, follows them to their end, and says what came of them.
 func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error {
-	submission := pipeline.Submission{
-		Name: "Demo", Kind: store.Kind(c.Kind), Text: text, LeaveOutBad: true,
-		Options: pipeline.Options{Formats: []string{"markdown", "html"}},
-	}
+	var by *int64
 	limited, cancel := ctx, func() {}
 	if c.Once {
 		limited, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -74,15 +71,15 @@ func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error 
 		if err := errors.Join(err, d.introduce(a.err)); err != nil {
 			return err
 		}
-		submission.CreatedBy = &alice
+		by = &alice
 	}
 	defer cancel()
 	started := a.now()
-	got, err := d.pipeline.Submit(limited, submission)
+	ids, err := c.submit(limited, d, text, by)
 	if err != nil {
 		return err
 	}
-	batch, err := d.follow(limited, got.BatchID, a.err)
+	batch, err := d.follow(limited, ids, a.err)
 	if err != nil && ctx.Err() == nil && limited.Err() == nil {
 		return err
 	}
@@ -90,16 +87,16 @@ func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error 
 		_, err := fmt.Fprintln(a.err, "\nStopped before the batch was done.")
 		return err
 	}
-	if batch, err = d.finalBatch(ctx, got.BatchID, batch); err != nil {
+	if batch, err = d.finalBatch(ctx, ids, batch); err != nil {
 		return err
 	}
-	return c.conclude(ctx, a, d, batch, a.now().Sub(started))
+	return c.conclude(ctx, a, d, ids, batch, a.now().Sub(started))
 }
 
-// conclude checks the batch against the vendor's books, prints the roll call and, without --once, goes on serving.
-func (c *demoCmd) conclude(ctx context.Context, a *app, d *demo, batch *store.Batch, took time.Duration) error {
+// conclude checks the batches against the vendor's books, prints the roll call and, without --once, goes on serving.
+func (c *demoCmd) conclude(ctx context.Context, a *app, d *demo, ids []int64, batch *store.Batch, took time.Duration) error {
 	books := d.sandbox.Books()
-	problems, err := d.verify(ctx, batch, books)
+	problems, err := d.verify(ctx, ids, batch, books)
 	if err != nil {
 		return err
 	}

@@ -18,39 +18,61 @@ const (
 	finalTimeout = 30 * time.Second
 )
 
-// follow shows the batch's progress until nothing of it is outstanding or ctx ends. It returns the batch as last seen.
-func (d *demo) follow(ctx context.Context, id int64, out io.Writer) (*store.Batch, error) {
+// follow shows the batches' progress as one until they have ended or ctx does. It returns the sum as last seen.
+func (d *demo) follow(ctx context.Context, ids []int64, out io.Writer) (*store.Batch, error) {
 	show := newProgress(out, d.now)
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		batch, err := d.store.Batch(ctx, id)
+		sum, err := d.together(ctx, ids)
 		if err != nil {
-			return nil, fmt.Errorf("look at batch %d: %w", id, err)
+			return nil, err
 		}
-		if err := show.paint(batch, batch.Outstanding == 0); err != nil || batch.Outstanding == 0 {
-			return batch, err
+		done := sum.EndedAt != nil
+		if err := show.paint(sum, done); err != nil || done {
+			return sum, err
 		}
 		select {
 		case <-ctx.Done():
-			return batch, ctx.Err()
+			return sum, ctx.Err()
 		case <-tick.C:
 		}
 	}
 }
 
-// finalBatch reads the batch once more when following it was cut short.
-func (d *demo) finalBatch(ctx context.Context, id int64, seen *store.Batch) (*store.Batch, error) {
-	if seen != nil && seen.Outstanding == 0 {
+// together adds the batches up to one, which has ended when all of them have.
+func (d *demo) together(ctx context.Context, ids []int64) (*store.Batch, error) {
+	sum, open := &store.Batch{}, false
+	for _, id := range ids {
+		b, err := d.store.Batch(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("look at batch %d: %w", id, err)
+		}
+		for _, each := range []struct{ to, from *int64 }{
+			{&sum.Submitted, &b.Submitted}, {&sum.Invalid, &b.Invalid}, {&sum.Duplicate, &b.Duplicate}, {&sum.Accepted, &b.Accepted},
+			{&sum.StoredWebhook, &b.StoredWebhook}, {&sum.StoredPoll, &b.StoredPoll}, {&sum.StoredReconcile, &b.StoredReconcile},
+			{&sum.StoredReplay, &b.StoredReplay}, {&sum.StoredSync, &b.StoredSync}, {&sum.Failed, &b.Failed},
+			{&sum.Cancelled, &b.Cancelled}, {&sum.Outstanding, &b.Outstanding},
+		} {
+			*each.to += *each.from
+		}
+		sum.EndedAt = b.EndedAt
+		open = open || b.EndedAt == nil
+	}
+	if open {
+		sum.EndedAt = nil
+	}
+	return sum, nil
+}
+
+// finalBatch reads the batches once more when following them was cut short.
+func (d *demo) finalBatch(ctx context.Context, ids []int64, seen *store.Batch) (*store.Batch, error) {
+	if seen != nil && seen.EndedAt != nil {
 		return seen, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalTimeout)
 	defer cancel()
-	batch, err := d.store.Batch(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("look at batch %d: %w", id, err)
-	}
-	return batch, nil
+	return d.together(ctx, ids)
 }
 
 // progress is a bar on a terminal, and a line now and then elsewhere.

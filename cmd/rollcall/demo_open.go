@@ -20,6 +20,8 @@ const (
 	demoRunTime    = 500 * time.Millisecond // Of a page, when somebody watches.
 	demoRPS        = 500
 	demoCalls      = 8
+	// demoGiveUpAfter ends the jobs of a vendor that never ends some, or loses many: long enough for all others.
+	demoGiveUpAfter = 2 * time.Minute
 )
 
 // demo is a stack with its vendor.
@@ -153,13 +155,23 @@ func (c *demoCmd) openSandbox(ctx context.Context, d *demo) error {
 	return nil
 }
 
+// hopeless reports faults of which only giving up makes an end.
+func (c *demoCmd) hopeless() bool {
+	faults, err := readFaults(c.Faults)
+	return err == nil && faults[sandbox.FaultNever]+faults[sandbox.FaultForget] > 0
+}
+
 // openPipeline starts the pipeline with the nets that are on.
 func (c *demoCmd) openPipeline(ctx context.Context, d *demo) error {
 	return d.openPipeline(ctx, func(cfg *pipeline.Config) {
 		cfg.NoPoll, cfg.NoReconcile = !c.net("poll"), !c.net("reconcile")
 		cfg.PollTick = 200 * time.Millisecond
 		cfg.RetryGaps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
-		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = time.Second, 5*time.Second, 2*time.Second
+		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = time.Second, 5*time.Second, time.Second/2
+		cfg.CancelGrace, cfg.ForgottenAfter = 3*time.Second, 5*time.Second
+		if c.hopeless() {
+			cfg.GiveUpAfter = demoGiveUpAfter
+		}
 	})
 }
 

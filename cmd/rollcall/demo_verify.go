@@ -19,25 +19,29 @@ const (
 	problemsShown = 20
 )
 
-// verify holds the batch against its own rows and, URL by URL, against the vendor's books. It returns a line for each
+// verify holds the batches against their own rows and, URL by URL, against the vendor's books. It returns a line for each
 // thing that is wrong.
-func (d *demo) verify(ctx context.Context, batch *store.Batch, books sandbox.Books) ([]string, error) {
+func (d *demo) verify(ctx context.Context, ids []int64, sum *store.Batch, books sandbox.Books) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyTimeout)
 	defer cancel()
-	problems := summarize(batch, books, 0).balance()
-	differences, _, err := d.store.RecountBatches(ctx, batch.ID-1, 1)
-	if err != nil {
-		return nil, fmt.Errorf("recount batch %d: %w", batch.ID, err)
+	problems := summarize(sum, books, 0).balance()
+	var answers []answer
+	for _, id := range ids {
+		differences, _, err := d.store.RecountBatches(ctx, id-1, 1)
+		if err != nil {
+			return nil, fmt.Errorf("recount batch %d: %w", id, err)
+		}
+		for _, r := range differences {
+			problems = append(problems, fmt.Sprintf("batch %d counts %s %d, its rows say %d", r.BatchID, r.Column, r.Counter, r.Rows))
+		}
+		some, err := readAnswers(ctx, d.store.SQL(), id)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, some...)
 	}
-	for _, r := range differences {
-		problems = append(problems, fmt.Sprintf("batch %d counts %s %d, its rows say %d", r.BatchID, r.Column, r.Counter, r.Rows))
-	}
-	answers, err := readAnswers(ctx, d.store.SQL(), batch.ID)
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(answers)) != batch.Accepted {
-		problems = append(problems, fmt.Sprintf("%d URLs were accepted, %d are there", batch.Accepted, len(answers)))
+	if int64(len(answers)) != sum.Accepted {
+		problems = append(problems, fmt.Sprintf("%d URLs were accepted, %d are there", sum.Accepted, len(answers)))
 	}
 	truth := newTruth(books)
 	for _, answer := range answers {
@@ -45,8 +49,35 @@ func (d *demo) verify(ctx context.Context, batch *store.Batch, books sandbox.Boo
 			problems = append(problems, answer.url+": "+problem)
 		}
 	}
+	problems = append(problems, lostPages(books, answers)...)
 	twice, err := unknownJobs(ctx, d.store, books, answers)
 	return append(problems, twice...), err
+}
+
+// lostPages are pages that a crawl of ours brought and nobody here has.
+func lostPages(books sandbox.Books, answers []answer) []string {
+	have := map[string]map[string]bool{}
+	for _, a := range answers {
+		for _, job := range a.jobs {
+			if have[job] == nil {
+				have[job] = map[string]bool{}
+			}
+			have[job][a.url] = true
+		}
+	}
+	var problems []string
+	for i := range books.Jobs {
+		job := &books.Jobs[i]
+		if job.Kind != string(store.KindCrawl) || have[job.ID] == nil {
+			continue
+		}
+		for o := range job.Outcomes {
+			if got := &job.Outcomes[o]; got.Status == "completed" && !have[job.ID][got.URL] {
+				problems = append(problems, got.URL+": crawl "+job.ID+" brought it, and it is not here")
+			}
+		}
+	}
+	return problems
 }
 
 // unknownJobs are jobs that the vendor made of the batch's URLs and Rollcall knows nothing of: what they carry was
@@ -165,7 +196,10 @@ func (a answer) judgeFailure(outcomes []sandbox.Outcome) string {
 	}
 	last := outcomes[len(outcomes)-1]
 	brought := slices.ContainsFunc(outcomes, func(o sandbox.Outcome) bool { return o.Status == "completed" })
-	if brought || (last.Status == "failed" && last.Code != a.code) || !slices.Contains([]string{"failed", "invalid"}, last.Status) {
+	// A job that never ends, or that the vendor lost, is given up.
+	givenUp := slices.Contains([]string{"GAVE_UP", "VENDOR_FORGOT"}, a.code)
+	known := slices.Contains([]string{"failed", "invalid"}, last.Status) || givenUp && slices.Contains([]string{"queued", "processing"}, last.Status)
+	if brought || (last.Status == "failed" && last.Code != a.code) || !known {
 		return fmt.Sprintf("failed with %s, the vendor's books have %+v", a.code, outcomes)
 	}
 	return ""

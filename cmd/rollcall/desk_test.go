@@ -124,7 +124,7 @@ func (d *desk) until(id int64, within time.Duration, done func(*store.Batch) boo
 func (d *desk) home(id int64, within time.Duration) *store.Batch {
 	d.t.Helper()
 	b := d.until(id, within, func(b *store.Batch) bool { return b.Outstanding == 0 })
-	problems, err := d.verify(d.t.Context(), b, d.sandbox.Books())
+	problems, err := d.verify(d.t.Context(), []int64{id}, b, d.sandbox.Books())
 	if err != nil {
 		d.t.Fatal(err)
 	}

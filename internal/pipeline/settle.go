@@ -219,18 +219,16 @@ func (s *settling) late(ctx context.Context, now time.Time) (bool, error) {
 func (s *settling) notFound(ctx context.Context) error {
 	now := s.now()
 	next := s.nextPoll(ctx, s.job, now)
-	var n int
-	var first time.Time
-	ended, believed := false, false
+	ended, code := false, ""
 	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		var err error
-		if n, first, err = tx.NoteNotFound(ctx, s.job.ID, now); err != nil {
+		n, first, err := tx.NoteNotFound(ctx, s.job.ID, now)
+		if err != nil {
 			return err
 		}
 		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next); err != nil || !ended {
 			return err
 		}
-		if believed, err = s.believed(ctx, tx, n, first, now); err != nil || believed {
+		if code, err = s.believed(ctx, tx, n, first, now); err != nil || code != "" {
 			return err
 		}
 		return finish(ctx, tx, s.task)
@@ -240,31 +238,37 @@ func (s *settling) notFound(ctx context.Context) error {
 		return err
 	case !ended:
 		return again()
-	case believed:
-		return s.giveUp(ctx, "VENDOR_FORGOT", "the vendor no longer knows the job")
+	case code == "":
+		return nil
 	}
-	return nil
+	return s.giveUp(ctx, code, "the vendor does not know the job any more")
 }
 
-func (s *settling) believed(ctx context.Context, tx store.Tx, n int, first, now time.Time) (bool, error) {
+// believed is the code under which a job that is not found is given up, or ""
+// while that is not believed. Past the job's deadline it is, whatever else is
+// wrong: nothing waits for ever, and what still comes is stored.
+func (s *settling) believed(ctx context.Context, tx store.Tx, n int, first, now time.Time) (string, error) {
 	if n < forgottenReads || now.Sub(first) < s.cfg.ForgottenAfter || s.job.State != store.JobAccepted {
-		return false, nil
+		return "", nil
+	}
+	if late, err := s.late(ctx, now); err != nil || late {
+		return "GAVE_UP", err
 	}
 	// A process that has just begun knows nothing of the other jobs yet.
 	open, err := tx.CountOpen(ctx, leastJobs)
 	if err != nil || s.health.seen() < open {
-		return false, err
+		return "", err
 	}
 	if s.job.Account != s.cfg.Account {
 		s.log.ErrorContext(ctx, "job not found, but it was made with another API key: nothing is failed",
 			slog.Int64("job_id", s.job.ID))
-		return false, nil
+		return "", nil
 	}
 	if s.health.alarming() {
 		s.log.ErrorContext(ctx, "many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID))
-		return false, nil
+		return "", nil
 	}
-	return true, nil
+	return "VENDOR_FORGOT", nil
 }
 
 // giveUp stops asking about a job and fails what it left open. A result that
