@@ -60,10 +60,13 @@
     finishedSaid = finished;
   }
 
+  let liveText = "";
+
   function showLive(text) {
+    liveText = text;
     for (const mark of document.querySelectorAll("[data-live-state]")) {
       mark.hidden = text === "";
-      mark.textContent = text;
+      if (mark.textContent !== text) mark.textContent = text;
       mark.classList.toggle("is-live", text === "Live");
     }
   }
@@ -168,5 +171,6 @@
   new MutationObserver(() => {
     localizeAll();
     say();
+    if (liveText) showLive(liveText); // A fragment brings its mark as the server knows it.
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
 })();

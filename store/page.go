@@ -36,9 +36,13 @@ func after(q *bun.SelectQuery, column string, key Key) *bun.SelectQuery {
 // countUpTo counts the rows of a query, which selects anything, up to one more
 // than CountLimit.
 func (q Queries) countUpTo(ctx context.Context, rows *bun.SelectQuery) (int64, error) {
+	return q.countAtMost(ctx, rows, CountLimit+1)
+}
+
+func (q Queries) countAtMost(ctx context.Context, rows *bun.SelectQuery, most int) (int64, error) {
 	var n int64
 	err := q.db.NewSelect().ColumnExpr("count(*)").
-		TableExpr("(?) AS counted", rows.ColumnExpr("1").Limit(CountLimit+1)).Scan(ctx, &n)
+		TableExpr("(?) AS counted", rows.ColumnExpr("1").Limit(int64(most))).Scan(ctx, &n)
 	return n, translate(err)
 }
 

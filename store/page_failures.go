@@ -12,11 +12,11 @@ type FailureRow struct {
 	BatchName string
 }
 
-// PageFailures lists failed items, the latest first; an empty code lists all.
-func (q Queries) PageFailures(ctx context.Context, code string, from Key, limit int64) ([]FailureRow, error) {
+// PageFailures lists the failed items that match, the latest first.
+func (q Queries) PageFailures(ctx context.Context, f Failed, from Key, limit int64) ([]FailureRow, error) {
 	var items []Item
 	query := after(q.db.NewSelect().Model(&items), "ended_at", from)
-	if err := failed(query, code).Order("i.ended_at DESC", "i.id DESC").Limit(limit).Scan(ctx); err != nil {
+	if err := f.where(query).Order("i.ended_at DESC", "i.id DESC").Limit(limit).Scan(ctx); err != nil {
 		return nil, translate(err)
 	}
 	rows, err := q.itemRows(ctx, items)
@@ -46,10 +46,15 @@ func (q Queries) PageFailures(ctx context.Context, code string, from Key, limit 
 	return failures, nil
 }
 
-// CountFailures counts failed items up to one more than CountLimit; an empty
-// code counts all.
-func (q Queries) CountFailures(ctx context.Context, code string) (int64, error) {
-	return q.countUpTo(ctx, failed(q.db.NewSelect().Model((*Item)(nil)), code))
+// CountFailures counts the failed items that match up to one more than
+// CountLimit.
+func (q Queries) CountFailures(ctx context.Context, f Failed) (int64, error) {
+	return q.CountFailed(ctx, f, CountLimit)
+}
+
+// CountFailed counts the failed items that match up to one more than most.
+func (q Queries) CountFailed(ctx context.Context, f Failed, most int) (int64, error) {
+	return q.countAtMost(ctx, f.where(q.db.NewSelect().Model((*Item)(nil))), most+1)
 }
 
 func failed(q *bun.SelectQuery, code string) *bun.SelectQuery {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -114,19 +115,26 @@ func (q Queries) itemRows(ctx context.Context, items []Item) ([]ItemRow, error) 
 type ItemStory struct {
 	Item
 	BatchName string
+	BatchKind Kind
 	HasResult bool
 	Lineage   []LineageStep
+	Sync      *SyncCall // Of a URL tried at once; nil otherwise.
 }
 
 // LineageStep is one job that carried an item.
 type LineageStep struct {
-	JobID       int64
-	VendorJobID string
-	State       JobState
-	Net         Net
-	InputIndex  int
-	CreatedAt   time.Time
-	EndedAt     *time.Time
+	JobID        int64
+	VendorJobID  string
+	Kind         Kind
+	State        JobState
+	Origin       Origin
+	Net          Net
+	InputIndex   int
+	Outcome      Outcome // What the job said of the item; "" before it did.
+	ErrorCode    string
+	ErrorMessage string
+	CreatedAt    time.Time
+	EndedAt      *time.Time
 }
 
 // maxLineage bounds the steps shown; retries are limited far below it.
@@ -138,13 +146,19 @@ func (q Queries) PageItem(ctx context.Context, id int64) (*ItemStory, error) {
 	if err := q.db.NewSelect().Model(&story.Item).Where("i.id = ?", id).Scan(ctx); err != nil {
 		return nil, translate(err)
 	}
-	err := q.db.NewRaw(`SELECT b.name, EXISTS (SELECT 1 FROM results WHERE item_id = ?) FROM batches b WHERE b.id = ?`,
-		id, story.BatchID).Scan(ctx, &story.BatchName, &story.HasResult)
+	err := q.db.NewRaw(`SELECT b.name, b.kind, EXISTS (SELECT 1 FROM results WHERE item_id = ?) FROM batches b WHERE b.id = ?`,
+		id, story.BatchID).Scan(ctx, &story.BatchName, &story.BatchKind, &story.HasResult)
 	if err != nil {
 		return nil, translate(err)
 	}
-	err = q.db.NewRaw(`SELECT j.id AS job_id, coalesce(j.vendor_job_id, '') AS vendor_job_id, j.state,
-			coalesce(j.settle_net, '') AS net, ji.input_index, j.created_at, j.ended_at
+	if story.BatchKind == KindSync {
+		if story.Sync, err = q.SyncCall(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	err = q.db.NewRaw(`SELECT j.id AS job_id, coalesce(j.vendor_job_id, '') AS vendor_job_id, j.kind, j.state, j.origin,
+			coalesce(j.settle_net, '') AS net, ji.input_index, coalesce(ji.outcome, '') AS outcome, ji.error_code,
+			ji.error_message, j.created_at, j.ended_at
 		FROM job_items ji JOIN jobs j ON j.id = ji.job_id WHERE ji.item_id = ? ORDER BY ji.job_id LIMIT ?`,
 		id, maxLineage).Scan(ctx, &story.Lineage)
 	return story, translate(err)

@@ -83,11 +83,11 @@ func pageLists(s *store.Store) map[string]pageList {
 			return keys(rows, func(r store.DeliveryRow) store.Key { return store.Key{At: r.ReceivedAt, ID: r.ID} }), err
 		}},
 		"failures": {10000, func(ctx context.Context, from store.Key) ([]store.Key, error) {
-			rows, err := s.PageFailures(ctx, "", from, 1000)
+			rows, err := s.PageFailures(ctx, store.Failed{}, from, 1000)
 			return keys(rows, func(r store.FailureRow) store.Key { return store.Key{At: *r.EndedAt, ID: r.ID} }), err
 		}},
 		"failures by code": {4000, func(ctx context.Context, from store.Key) ([]store.Key, error) {
-			rows, err := s.PageFailures(ctx, "TIMEOUT", from, 300)
+			rows, err := s.PageFailures(ctx, store.Failed{Code: "TIMEOUT"}, from, 300)
 			return keys(rows, func(r store.FailureRow) store.Key { return store.Key{At: *r.EndedAt, ID: r.ID} }), err
 		}},
 		"runs": {2000, func(ctx context.Context, from store.Key) ([]store.Key, error) {
@@ -200,12 +200,12 @@ func TestPageCountsStop(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	fill(t, s)
-	if got, err := s.CountFailures(t.Context(), ""); got != 10000 || err != nil {
+	if got, err := s.CountFailures(t.Context(), store.Failed{}); got != 10000 || err != nil {
 		t.Errorf("at the limit: got %d, %v, want 10000", got, err)
 	}
 	exec(t, s, `INSERT INTO items (batch_id, position, url, url_hash, state, error_code, created_at, ended_at)
 		SELECT (SELECT min(id) FROM batches), 100 + g, 'x', '\x00', 'failed', 'ZZZ', now(), now() FROM generate_series(1, 500) g`)
-	if got, err := s.CountFailures(t.Context(), ""); got != store.CountLimit+1 || err != nil {
+	if got, err := s.CountFailures(t.Context(), store.Failed{}); got != store.CountLimit+1 || err != nil {
 		t.Errorf("above it: got %d, %v, want one more than the limit", got, err)
 	}
 	codes, err := s.PageFailureCodes(t.Context())
@@ -250,11 +250,11 @@ func TestPagesUseIndexes(t *testing.T) {
 			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Verdict: store.VerdictRefused}, from, 50)
 			return err
 		},
-		"failures":   func() error { _, err := watched.PageFailures(ctx, "", from, 50); return err },
-		"code":       func() error { _, err := watched.PageFailures(ctx, "TIMEOUT", from, 50); return err },
+		"failures":   func() error { _, err := watched.PageFailures(ctx, store.Failed{}, from, 50); return err },
+		"code":       func() error { _, err := watched.PageFailures(ctx, store.Failed{Code: "TIMEOUT"}, from, 50); return err },
 		"codes":      func() error { _, err := watched.PageFailureCodes(ctx); return err },
 		"runs":       func() error { _, err := watched.PageRuns(ctx, from, 50); return err },
-		"count":      func() error { _, err := watched.CountFailures(ctx, ""); return err },
+		"count":      func() error { _, err := watched.CountFailures(ctx, store.Failed{}); return err },
 		"count jobs": func() error { _, err := watched.CountJobs(ctx, 7); return err },
 		"on time":    func() error { _, err := watched.PagePunctuality(ctx, 50, time.Minute); return err },
 	} {

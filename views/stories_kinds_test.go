@@ -27,8 +27,10 @@ func crawlFormStories() []story {
 	wrongTry := try
 	wrongTry.URL, wrongTry.Errors = hostile, views.Errors{"urls": "This is no URL that can be fetched."}
 	return []story{
-		{"crawl-new", views.NewCrawl(blank)}, {"crawl-new-errors", views.NewCrawl(wrong)},
-		{"try", views.Try(try)}, {"try-errors", views.Try(wrongTry)},
+		{"crawl-new", views.NewCrawl(blank)},
+		{"crawl-new-errors", views.NewCrawl(wrong)},
+		{"try", views.Try(try)},
+		{"try-errors", views.Try(wrongTry)},
 	}
 }
 
@@ -80,8 +82,11 @@ func treeStories() []story {
 	table.Items.Items[0].Depth, table.Items.Items[0].Parent = 1, ""
 	table.Items.Items[3].Parent, table.Items.Items[3].ParentID = hostile, ""
 	return []story{
-		{"crawl", views.Batch(roots)}, {"crawl-level", views.Batch(level)}, {"crawl-level-empty", views.Batch(empty)},
-		{"crawl-fresh", views.Batch(fresh)}, {"crawl-table", views.Batch(table)},
+		{"crawl", views.Batch(roots)},
+		{"crawl-level", views.Batch(level)},
+		{"crawl-level-empty", views.Batch(empty)},
+		{"crawl-fresh", views.Batch(fresh)},
+		{"crawl-table", views.Batch(table)},
 	}
 }
 
@@ -139,8 +144,13 @@ func planStories() []story {
 	unticked := picked
 	unticked.ItemIDs, unticked.URLs, unticked.First = nil, views.Known(0), nil
 	return []story{
-		{"cancel", views.Cancel(cancel)}, {"cancel-late", views.Cancel(late)}, {"cancel-jobs", views.Cancel(jobs)}, {"cancel-none", views.Cancel(none)},
-		{"resubmit", views.Resubmit(picked)}, {"resubmit-all", views.Resubmit(all)}, {"resubmit-none", views.Resubmit(unticked)},
+		{"cancel", views.Cancel(cancel)},
+		{"cancel-late", views.Cancel(late)},
+		{"cancel-jobs", views.Cancel(jobs)},
+		{"cancel-none", views.Cancel(none)},
+		{"resubmit", views.Resubmit(picked)},
+		{"resubmit-all", views.Resubmit(all)},
+		{"resubmit-none", views.Resubmit(unticked)},
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *Server) unknown(c echo.Context, r route) error {
 	if fromPage || r.stream || wanted(c.Request()) != wantsHTML {
 		return &problem{status: http.StatusUnauthorized, title: "Not signed in", text: "Sign in first."}
 	}
-	if r.method == http.MethodPost && r.path == batchesPath {
+	if r.method == http.MethodPost && formOf(r.path) != "" {
 		return s.carryBatch(c)
 	}
 	if r.method == http.MethodPost {

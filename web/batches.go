@@ -68,9 +68,15 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	props := views.BatchProps{
 		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
-		RollCall: rollCall(&row.Batch),
+		RollCall: rollCall(&row.Batch), MayCancel: row.EndedAt == nil && row.Kind != store.KindSync,
+	}
+	if row.EndedAt == nil {
+		props.CancelAt = orZero(row.CancelRequestedAt)
 	}
 	if props.Options, err = batchOptions(&row.Batch); err != nil {
+		return err
+	}
+	if props.Crawl, err = s.crawlSettings(ctx, &row.Batch); err != nil {
 		return err
 	}
 	if err := s.batchJobs(c, id, &props); err != nil {
@@ -93,7 +99,7 @@ func (s *Server) batch(c echo.Context) error {
 // itemsPath is where the items of this very view can be asked for again.
 func itemsPath(c echo.Context, id string) string {
 	kept := url.Values{}
-	for _, name := range []string{"state", cursorParam} {
+	for _, name := range []string{"state", "view", "parent", cursorParam} {
 		if value := c.QueryParam(name); value != "" {
 			kept.Set(name, value)
 		}
@@ -127,6 +133,10 @@ func (s *Server) batchJobs(c echo.Context, id int64, props *views.BatchProps) er
 
 func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsProps, error) {
 	props := views.BatchItemsProps{Tabs: itemTabs(b, c.QueryParam("state"))}
+	if asTree(c, b) {
+		props.Tabs.Tree = true
+		return props, s.treeLevel(c, b, &props)
+	}
 	after, err := positionParam(c, -1)
 	if err != nil {
 		return props, err
@@ -153,6 +163,9 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 		last = placeCursor(int64(items[i].Position))
 	}
 	props.Pager = pager(c, cursorParam, more, last)
+	if err == nil && props.Tabs.Crawl {
+		err = s.withPlaces(ctx, items, props.Items)
+	}
 	return props, err
 }
 
@@ -166,7 +179,7 @@ func itemTabs(b *store.Batch, state string) views.ItemTabs {
 		state = views.StateAll
 	}
 	return views.ItemTabs{
-		BatchID: idText(b.ID), State: state, All: views.Known(b.Accepted), Outstanding: views.Known(b.Outstanding),
+		BatchID: idText(b.ID), Crawl: b.Kind == store.KindCrawl, State: state, All: views.Known(b.Accepted), Outstanding: views.Known(b.Outstanding),
 		Stored: views.Known(b.Stored()), Failed: views.Known(b.Failed), Cancelled: views.Known(b.Cancelled),
 		Rejected: views.Known(b.Invalid + b.Duplicate),
 	}
@@ -224,10 +237,8 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 // last one settles a moment after its last item is stored.
 func still(jobs []store.JobRow) bool {
 	for i := range jobs {
-		switch jobs[i].State {
-		case store.JobIntended, store.JobCalling, store.JobUncertain, store.JobAccepted:
+		if !ended(jobs[i].State) {
 			return false
-		case store.JobSettled, store.JobGivenUp, store.JobRefused, store.JobWithdrawn, store.JobSplit:
 		}
 	}
 	return true

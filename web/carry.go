@@ -18,8 +18,25 @@ const carryPrefix = "batch_"
 func carryFields() []string {
 	return []string{
 		"name", "urls", "kind", "render_js", "proxy_country", "proxy_type", "wait_until", "wait_for", "wait_timeout",
-		"headers", "extract_links", "skip_bad",
+		"headers", "extract_links", "skip_bad", "depth", "limit", "same_domain", "subdomains",
 	}
+}
+
+// carryForm is the field that says which form the others came from.
+const carryForm = "form"
+
+// formOf is the page with the form that posts to a path; "" when what is typed
+// there doesn't travel.
+func formOf(path string) string {
+	switch path {
+	case batchesPath:
+		return newBatchPath
+	case crawlsPath:
+		return newCrawlPath
+	case tryPath:
+		return tryPath
+	}
+	return ""
 }
 
 // carryBatch answers a batch whose session has ended with the sign-in form,
@@ -44,8 +61,9 @@ func (s *Server) carryBatch(c echo.Context) error {
 	}
 	r.PostForm.Set("urls", clean(typed.URLs, carriedText))
 	props := views.SignInProps{
-		Layout: s.bareLayout(c, "Sign in"), Next: newBatchPath,
-		Note: "Your session has ended. Sign in, and the batch you typed is there again.",
+		Layout: s.bareLayout(c, "Sign in"), Next: formOf(c.Path()),
+		Note:  "Your session has ended. Sign in, and what you typed is there again.",
+		Carry: []views.Pair{{Name: carryPrefix + carryForm, Value: c.Path()}},
 	}
 	for _, name := range carryFields() {
 		if value := r.PostForm.Get(name); value != "" {
@@ -62,7 +80,7 @@ func (s *Server) carryBatch(c echo.Context) error {
 // that says so; "" for every other request, or when they can't be read.
 func typedURLs(c echo.Context) string {
 	r := c.Request()
-	if r.Method != http.MethodPost || c.Path() != batchesPath {
+	if r.Method != http.MethodPost || formOf(c.Path()) == "" {
 		return ""
 	}
 	if r.PostForm == nil {
@@ -101,8 +119,8 @@ func carried(c echo.Context) []views.Pair {
 	return pairs
 }
 
-// carriedBatch shows the form of a new batch as it was typed before the
-// sign-in. It isn't submitted: that is for the person to do.
+// carriedBatch shows the form of a new batch, a crawl or a single URL as it was
+// typed before the sign-in. It isn't submitted: that is for the person to do.
 func (s *Server) carriedBatch(c echo.Context) error {
 	r, form := c.Request(), url.Values{}
 	for name, values := range r.PostForm {
@@ -111,6 +129,12 @@ func (s *Server) carriedBatch(c echo.Context) error {
 		}
 	}
 	r.PostForm = form
+	switch form.Get(carryForm) {
+	case crawlsPath:
+		return s.showNewCrawl(c, http.StatusOK, typedCrawl(c))
+	case tryPath:
+		return s.showTry(c, http.StatusOK, typedTry(c))
+	}
 	props, err := typedBatch(c)
 	if err != nil {
 		return err

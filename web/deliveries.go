@@ -20,6 +20,10 @@ import (
 
 // deliveries is GET /deliveries.
 func (s *Server) deliveries(c echo.Context) error {
+	switch about := c.QueryParam("about"); about {
+	case views.AboutForeign, views.AboutHeld:
+		return s.strangers(c, about)
+	}
 	from, err := keyParam(c)
 	if err != nil {
 		return err
@@ -40,10 +44,7 @@ func (s *Server) deliveries(c echo.Context) error {
 		last = keyCursor(rows[i].ReceivedAt, rows[i].ID)
 	}
 	props.Pager = pager(c, cursorParam, more, last)
-	if props.Layout, err = s.layout(c, "Deliveries", views.SectionDeliveries); err != nil {
-		return err
-	}
-	return render(c, http.StatusOK, views.Deliveries(props))
+	return s.showDeliveries(c, props)
 }
 
 func verdictParam(c echo.Context) store.Verdict {

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -15,35 +17,79 @@ func (s *Server) item(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	story, err := s.store.PageItem(c.Request().Context(), id)
+	ctx := c.Request().Context()
+	story, err := s.store.PageItem(ctx, id)
 	if err != nil {
 		return err
 	}
-	l, err := s.layout(c, "Item", views.SectionBatches)
-	if err != nil {
+	props := itemProps(story)
+	if props.Found, err = s.found(ctx, story); err != nil {
+		return fmt.Errorf("place of item %d: %w", id, err)
+	}
+	if props.Found != nil && props.Found.Parent != "" {
+		props.Line = 0
+	}
+	if err := s.fillTried(ctx, story, &props); err != nil {
+		return fmt.Errorf("answer of item %d: %w", id, err)
+	}
+	if props.Layout, err = s.layout(c, "Item", views.SectionBatches); err != nil {
 		return err
 	}
-	return render(c, http.StatusOK, views.Item(itemProps(l, story)))
+	return render(c, http.StatusOK, views.Item(props))
 }
 
-func itemProps(l views.Layout, story *store.ItemStory) views.ItemProps {
+func itemProps(story *store.ItemStory) views.ItemProps {
 	p := views.ItemProps{
-		Layout: l, ID: idText(story.ID), URL: story.URL, Line: story.Position, State: string(story.State),
+		ID: idText(story.ID), URL: story.URL, Line: story.Position, State: string(story.State),
 		Net: string(orZero(story.Net)), BatchID: idText(story.BatchID), BatchName: story.BatchName,
 		HasResult: story.HasResult, Code: story.ErrorCode, Message: story.ErrorMessage, Retryable: story.ErrorRetryable,
-		CreatedAt: story.CreatedAt, AnswerAt: orZero(story.EndedAt),
+		CreatedAt: story.CreatedAt, AnswerAt: orZero(story.EndedAt), Live: story.State == store.ItemOutstanding,
+		MayResubmit: story.State == store.ItemFailed || story.State == store.ItemCancelled, Sync: syncCall(story.Sync),
 	}
 	if story.State == store.ItemStored {
 		p.Code, p.Message = "", ""
 	}
-	for _, step := range story.Lineage {
-		p.Lineage = append(p.Lineage, views.LineageRow{
-			JobID: idText(step.JobID), VendorID: step.VendorJobID, State: string(step.State), Net: string(step.Net),
-			InputIndex: step.InputIndex, Current: story.CurrentJobID != nil && *story.CurrentJobID == step.JobID,
-			CreatedAt: step.CreatedAt, SettledAt: orZero(step.EndedAt),
-		})
+	for i := range story.Lineage {
+		p.Lineage = append(p.Lineage, lineageRow(story, &story.Lineage[i]))
 	}
 	return p
+}
+
+func lineageRow(story *store.ItemStory, step *store.LineageStep) views.LineageRow {
+	return views.LineageRow{
+		JobID: idText(step.JobID), VendorID: step.VendorJobID, Kind: string(step.Kind), State: string(step.State),
+		Net: string(step.Net), InputIndex: step.InputIndex, Origin: string(step.Origin),
+		Current: story.CurrentJobID != nil && *story.CurrentJobID == step.JobID,
+		Outcome: string(step.Outcome), Code: step.ErrorCode, Message: step.ErrorMessage,
+		Charged:   step.Outcome == store.OutcomeSuperseded,
+		CreatedAt: step.CreatedAt, SettledAt: orZero(step.EndedAt),
+	}
+}
+
+func syncCall(call *store.SyncCall) *views.SyncCall {
+	if call == nil {
+		return nil
+	}
+	shown := &views.SyncCall{Made: call.CreatedAt, CalledAt: orZero(call.CalledAt), EndedAt: orZero(call.EndedAt), Note: call.Note}
+	if call.CalledAt != nil && call.LeaseUntil != nil {
+		shown.AtMost = call.LeaseUntil.Sub(*call.CalledAt)
+	}
+	return shown
+}
+
+// fillTried puts the answer itself on the page of a URL that was tried now, when
+// there is Markdown to read.
+func (s *Server) fillTried(ctx context.Context, story *store.ItemStory, p *views.ItemProps) error {
+	if story.Sync == nil || !story.HasResult {
+		return nil
+	}
+	facts, err := s.store.PageResult(ctx, story.ID)
+	if err != nil || facts.MarkdownSize < 0 {
+		return err
+	}
+	p.Cut = facts.MarkdownSize > shownRendered
+	p.SafeHTML, err = s.readMarkdown(ctx, story.ID, story.URL)
+	return err
 }
 
 func itemRow(row *store.ItemRow) views.ItemRow {

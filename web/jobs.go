@@ -20,7 +20,7 @@ func jobRowsOf(jobs []store.JobRow) []views.JobRow {
 			ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
 			Net: string(orZero(j.SettleNet)), RollCall: answers(&j.Answers), CreatedAt: j.CreatedAt,
 			SettledAt: orZero(j.EndedAt), Flags: jobFlags(&j.Job), Error: jobError(&j.Job),
-			NextPollAt: orZero(j.NextPollAt), Resubmitted: resubmitted(j.Origin),
+			NextPollAt: orZero(j.NextPollAt), Resubmitted: resubmitted(j.Origin), MayCancel: mayCancel(&j.Job),
 		}
 	}
 	return rows
@@ -40,8 +40,25 @@ func jobFlags(j *store.Job) []string {
 	if j.Adopted {
 		flags = append(flags, "adopted")
 	}
+	if j.CancelRequestedAt != nil && !ended(j.State) {
+		flags = append(flags, "cancel_asked")
+	}
 	return flags
 }
+
+// ended reports a job that doesn't change any more by itself.
+func ended(state store.JobState) bool {
+	switch state {
+	case store.JobIntended, store.JobCalling, store.JobUncertain, store.JobAccepted:
+		return false
+	case store.JobSettled, store.JobGivenUp, store.JobRefused, store.JobWithdrawn, store.JobSplit:
+	}
+	return true
+}
+
+// mayCancel reports a job that a cancellation could still do something about,
+// or would have to say why not.
+func mayCancel(j *store.Job) bool { return !ended(j.State) && j.CancelRequestedAt == nil }
 
 func jobError(j *store.Job) string {
 	switch {
@@ -82,6 +99,7 @@ func (s *Server) job(c echo.Context) error {
 		last = placeCursor(int64(items[i].InputIndex))
 	}
 	props.ItemsPager = pager(c, cursorParam, more, last)
+	props.Self = c.Request().URL.RequestURI()
 	if props.Layout, err = s.layout(c, "Job "+props.ID, views.SectionBatches); err != nil {
 		return err
 	}
@@ -95,7 +113,12 @@ func jobProps(story *store.JobStory) views.JobProps {
 		Net: string(orZero(j.SettleNet)), BatchID: idText(j.BatchID), BatchName: story.BatchName,
 		Attempt: story.Attempt, ParentID: idOrNone(j.ParentJobID), Flags: jobFlags(j), Error: jobError(j),
 		RollCall: answers(&story.Answers), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
-		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, Timeline: timeline(story),
+		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, MayCancel: mayCancel(j),
+		// One that was given up may still be settled by a person.
+		Live: !ended(j.State) || j.State == store.JobGivenUp, Timeline: timeline(story),
+	}
+	if !ended(j.State) {
+		p.CancelAt = orZero(j.CancelRequestedAt)
 	}
 	for _, child := range story.Children {
 		p.ChildIDs = append(p.ChildIDs, idText(child))
@@ -151,7 +174,7 @@ func (s *Server) settleJob(c echo.Context) error {
 	if err := s.pipeline.SettleNow(ctx, id); err != nil {
 		return fmt.Errorf("settle job %d: %w", id, err)
 	}
-	if err := s.flash(c, "success", "The vendor is being asked about this job. Load the page again in a moment to see its answer."); err != nil {
+	if err := s.flash(c, "success", "The vendor is being asked about this job. Its answer shows here as soon as it has come."); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/jobs/"+idText(id))

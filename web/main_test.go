@@ -227,6 +227,11 @@ type fakePipeline struct {
 	settled    []int64
 	runs       int
 	resumes    int
+	tried      []pipeline.Submission
+	cancelled  []int64 // Batches; jobs negative.
+	resent     [][]int64
+	matched    []pipeline.ResubmitFilter
+	cancelPlan pipeline.CancelPlan
 	sick       error
 	unknown    string
 	lookUp     error
@@ -250,6 +255,53 @@ func (f *fakePipeline) Submit(_ context.Context, s pipeline.Submission) (pipelin
 	f.submitted = append(f.submitted, s)
 	return f.submit(s)
 }
+
+func (f *fakePipeline) TryNow(_ context.Context, s pipeline.Submission) (pipeline.Submitted, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tried = append(f.tried, s)
+	return f.submit(s)
+}
+
+func (f *fakePipeline) PlanCancelBatch(context.Context, int64) (pipeline.CancelPlan, error) {
+	return f.cancelPlan, nil
+}
+
+func (f *fakePipeline) PlanCancelJobs(context.Context, []int64) (pipeline.CancelPlan, error) {
+	return f.cancelPlan, nil
+}
+
+func (f *fakePipeline) CancelBatch(_ context.Context, id int64) (pipeline.CancelPlan, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cancelled = append(f.cancelled, id)
+	return f.cancelPlan, nil
+}
+
+func (f *fakePipeline) CancelJobs(_ context.Context, ids []int64) (pipeline.CancelPlan, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		f.cancelled = append(f.cancelled, -id)
+	}
+	return f.cancelPlan, nil
+}
+
+func (f *fakePipeline) Resubmit(_ context.Context, ids []int64) (pipeline.Resubmitted, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resent = append(f.resent, ids)
+	return pipeline.Resubmitted{Items: int64(len(ids)), Jobs: 1}, nil
+}
+
+func (f *fakePipeline) ResubmitMatching(_ context.Context, filter pipeline.ResubmitFilter) (pipeline.Resubmitted, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.matched = append(f.matched, filter)
+	return pipeline.Resubmitted{Items: 7, Jobs: 2}, nil
+}
+
+func (f *fakePipeline) URLsPerJob() int { return 1000 }
 
 func (f *fakePipeline) KnownEndpoint(_ context.Context, endpoint string) (bool, error) {
 	f.mu.Lock()

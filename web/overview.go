@@ -40,7 +40,7 @@ func (s *Server) overview(c echo.Context) error {
 func (s *Server) overviewProps(ctx context.Context) (views.OverviewProps, error) {
 	var props views.OverviewProps
 	for _, part := range []func(context.Context, *views.OverviewProps) error{
-		s.overviewBatches, s.overviewRollCall, s.overviewSystem, s.overviewWebhooks,
+		s.overviewBatches, s.overviewRollCall, s.overviewSystem, s.overviewWebhooks, s.overviewStrangers,
 	} {
 		if err := part(ctx, &props); err != nil {
 			return props, fmt.Errorf("overview: %w", err)
@@ -75,7 +75,7 @@ func (s *Server) overviewRollCall(ctx context.Context, p *views.OverviewProps) e
 		add(&total, &days[i].Batch)
 	}
 	p.Total = rollCall(&total)
-	failures, err := s.store.CountFailures(ctx, "")
+	failures, err := s.store.CountFailures(ctx, store.Failed{})
 	p.Failures = capped(failures)
 	return err
 }

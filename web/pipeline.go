@@ -12,6 +12,21 @@ import (
 type Pipeline interface {
 	// Submit writes a batch, or returns *pipeline.InvalidSubmission and writes nothing.
 	Submit(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
+	// TryNow writes a batch of one URL that is asked for in one call, under the
+	// same rules as Submit; it doesn't wait for the answer.
+	TryNow(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
+	// PlanCancelBatch and PlanCancelJobs say what cancelling would do;
+	// CancelBatch and CancelJobs do it and say what they did.
+	PlanCancelBatch(ctx context.Context, batchID int64) (pipeline.CancelPlan, error)
+	PlanCancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
+	CancelBatch(ctx context.Context, batchID int64) (pipeline.CancelPlan, error)
+	CancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
+	// Resubmit sends failed or cancelled items again; ResubmitMatching sends
+	// failures that match.
+	Resubmit(ctx context.Context, itemIDs []int64) (pipeline.Resubmitted, error)
+	ResubmitMatching(ctx context.Context, f pipeline.ResubmitFilter) (pipeline.Resubmitted, error)
+	// URLsPerJob is how many URLs of a batch one job carries at most.
+	URLsPerJob() int
 	// KnownEndpoint reports whether an endpoint is one of ours, from memory as
 	// far as it can.
 	KnownEndpoint(ctx context.Context, endpoint string) (bool, error)

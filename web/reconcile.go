@@ -32,6 +32,7 @@ func (s *Server) reconcile(c echo.Context) error {
 		props.Runs = append(props.Runs, runRow(&runs[i]))
 		last = keyCursor(runs[i].StartedAt, runs[i].ID)
 	}
+	props.Live = from.ID == 0
 	if from.ID == 0 && len(runs) > 0 {
 		newest := &runs[0]
 		props.Running = newest.FinishedAt == nil && s.now().Sub(newest.StartedAt) < runAtMost
@@ -74,7 +75,7 @@ func (s *Server) reconcileNow(c echo.Context) error {
 	if err := s.pipeline.ReconcileNow(c.Request().Context()); err != nil {
 		return fmt.Errorf("reconcile now: %w", err)
 	}
-	if err := s.flash(c, "success", "A run is queued. Load the page again in a moment to see what it found."); err != nil {
+	if err := s.flash(c, "success", "A run is queued. What it finds shows here."); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/reconcile")

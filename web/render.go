@@ -83,7 +83,7 @@ func (s *Server) layout(c echo.Context, title, section string) (views.Layout, er
 		return l, nil
 	}
 	ctx := c.Request().Context()
-	failures, err := s.store.CountFailures(ctx, "")
+	failures, err := s.store.CountFailures(ctx, store.Failed{})
 	if err != nil {
 		return l, fmt.Errorf("count failures: %w", err)
 	}
@@ -141,17 +141,21 @@ func (s *Server) alerts(ctx context.Context) ([]views.Alert, error) {
 }
 
 func pauseAlert(gate *store.Gate) views.Alert {
-	text := "Nothing is sent to the vendor until it accepts the account again or an operator resumes. " + gate.PausedReason
+	text := "Jobs that aren't sent yet wait, and nothing is lost: sending goes on when the vendor accepts the account again, or when an operator resumes. "
 	title := "Dispatch is paused"
 	if gate.PausedStatus != nil {
 		switch *gate.PausedStatus {
 		case http.StatusUnauthorized:
-			title = "Dispatch is paused: the vendor refuses the API key"
+			title = "Dispatch is paused: the vendor refuses the API key (401)"
 		case http.StatusPaymentRequired:
-			title = "Dispatch is paused: the vendor says the account has no credit left"
+			title = "Dispatch is paused: the vendor says the account has no credit left (402)"
+		default:
+			title = fmt.Sprintf("Dispatch is paused: the vendor answered %d", *gate.PausedStatus)
 		}
 	}
-	return views.Alert{Level: "danger", Title: title, Text: strings.TrimSpace(text), Resume: true}
+	return views.Alert{
+		Level: "danger", Title: title, Text: strings.TrimSpace(text + gate.PausedReason), Since: orZero(gate.PausedAt), Resume: true,
+	}
 }
 
 func webhookAlert(hook *store.Webhook) views.Alert {

@@ -106,14 +106,7 @@ func (s *Server) fillResult(ctx context.Context, id int64, p *views.ResultProps)
 	}
 	switch p.Tab {
 	case views.TabRead:
-		content, err := s.store.ResultPart(ctx, id, store.PartMarkdown, shownRendered)
-		if err != nil {
-			return err
-		}
-		p.SafeHTML, err = markdownReader().render(whole(content), p.URL)
-		if errors.Is(err, errTangled) {
-			p.SafeHTML, err = tangledNote, nil
-		}
+		p.SafeHTML, err = s.readMarkdown(ctx, id, p.URL)
 		return err
 	case views.TabMarkdown:
 		content, err := s.store.ResultPart(ctx, id, store.PartMarkdown, shownSource)
@@ -132,6 +125,19 @@ func (s *Server) fillResult(ctx context.Context, id int64, p *views.ResultProps)
 		p.Links = links[:min(len(links), shownLinks)]
 	}
 	return nil
+}
+
+// readMarkdown lays out the beginning of a result's Markdown, safe to show.
+func (s *Server) readMarkdown(ctx context.Context, id int64, url string) (string, error) {
+	content, err := s.store.ResultPart(ctx, id, store.PartMarkdown, shownRendered)
+	if err != nil {
+		return "", err
+	}
+	html, err := markdownReader().render(whole(content), url)
+	if errors.Is(err, errTangled) {
+		return tangledNote, nil
+	}
+	return html, err
 }
 
 // whole drops a character that the limit cut in two.

@@ -44,6 +44,9 @@ const (
 	setUpPath     = "/setup"
 	newBatchPath  = "/batches/new"
 	batchesPath   = "/batches"
+	newCrawlPath  = "/crawls/new"
+	crawlsPath    = "/crawls"
+	tryPath       = "/try"
 	webhookPath   = "/webhooks/geonode/:endpoint"
 	webhookPrefix = "/webhooks/geonode/"
 )
@@ -79,17 +82,30 @@ func (s *Server) routes() []route {
 		{method: get, path: "/batches/:id", who: analysts, handle: s.batch},
 		{method: get, path: "/batches/:id/items", who: analysts, handle: s.batch},
 		{method: get, path: "/batches/:id/live", who: analysts, handle: s.batchLive, stream: true},
+		{method: get, path: "/batches/:id/cancel", who: analysts, handle: s.planCancelBatch},
+		{method: post, path: "/batches/:id/cancel", who: analysts, handle: s.cancelBatch},
+		{method: get, path: newCrawlPath, who: analysts, handle: s.newCrawl},
+		{method: post, path: crawlsPath, who: analysts, handle: s.submitCrawl},
+		{method: get, path: tryPath, who: analysts, handle: s.try},
+		{method: post, path: tryPath, who: analysts, handle: s.tryNow},
 		{method: get, path: "/items/:id", who: analysts, handle: s.item},
+		{method: get, path: "/items/:id/live", who: analysts, handle: s.itemLive, stream: true},
+		{method: get, path: "/jobs/cancel", who: operators, handle: s.planCancelJobs},
+		{method: post, path: "/jobs/cancel", who: operators, handle: s.cancelJobs},
 		{method: get, path: "/jobs/:id", who: analysts, handle: s.job},
+		{method: get, path: "/jobs/:id/live", who: analysts, handle: s.jobLive, stream: true},
 		{method: post, path: "/jobs/:id/settle", who: operators, handle: s.settleJob},
 		{method: get, path: "/results/:id", who: analysts, handle: s.result},
 		{method: get, path: "/results/:id/preview", who: analysts, handle: s.previewResult},
 		{method: get, path: "/results/:id/download", who: analysts, handle: s.downloadResult},
 
 		{method: get, path: "/failures", who: analysts, handle: s.failures},
+		{method: get, path: "/resubmit", who: analysts, handle: s.planResubmit},
+		{method: post, path: "/resubmit", who: analysts, handle: s.resubmit},
 		{method: get, path: "/deliveries", who: analysts, handle: s.deliveries},
 		{method: get, path: "/deliveries/:id", who: analysts, handle: s.delivery},
 		{method: get, path: "/reconcile", who: analysts, handle: s.reconcile},
+		{method: get, path: "/reconcile/live", who: analysts, handle: s.reconcileLive, stream: true},
 		{method: post, path: "/reconcile", who: operators, handle: s.reconcileNow},
 		{method: post, path: "/dispatch/resume", who: operators, handle: s.resumeDispatch},
 		{method: get, path: "/webhooks", who: admins, handle: s.webhooks},

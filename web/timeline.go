@@ -77,8 +77,18 @@ func eventWords(kind string) (string, string) {
 		return "refused", "Refused by the vendor"
 	case "split":
 		return "resubmitted", "Split into smaller jobs"
-	case "retry", "resubmit":
+	case "retry":
 		return "resubmitted", "Failures submitted again"
+	case "resubmit":
+		return "resubmitted", "Submitted again by a person"
+	case "cancel_asked":
+		return "cancel", "Cancelling asked for"
+	case "cancel_called":
+		return "cancel", "The vendor was asked to cancel"
+	case "cancel_conflict":
+		return "cancel", "The vendor could not cancel"
+	case "page_too_large":
+		return "asked", "A page of results was too large"
 	case "withdrawn":
 		return "refused", "Withdrawn before a call"
 	case "woken":

@@ -128,7 +128,7 @@ func checkTrail(t *testing.T, v *visitor, batch page) {
 		t.Errorf("timeline: got %q", text)
 	}
 	overview := v.get("/")
-	if text := overview.text("[data-testid=system]"); !strings.Contains(text, "Auto, now webhook") {
+	if text := overview.text("[data-testid=system]"); !strings.Contains(text, "Auto, now") {
 		t.Errorf("mode: got %q", text)
 	}
 	deliveries := v.get("/deliveries")

@@ -213,3 +213,6 @@ func kindAgain(it *store.ReopenedItem) store.Kind {
 	}
 	return store.KindExtract
 }
+
+// URLsPerJob is how many URLs of a batch one job carries at most.
+func (p *Pipeline) URLsPerJob() int { return p.cfg.URLsPerJob }

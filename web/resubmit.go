@@ -1,0 +1,221 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// resubmitMost is how many failures one press sends at most, and resubmitShown
+// how many of them the plan names.
+const (
+	resubmitMost  = 20_000
+	resubmitShown = 20
+)
+
+// picked is what a resubmission is about: items that were ticked, or all the
+// failures that match.
+type picked struct {
+	all    bool
+	ids    []int64
+	filter store.Failed
+}
+
+func pickedItems(values url.Values) (picked, error) {
+	p := picked{all: values.Get("all") != ""}
+	var err error
+	if !p.all {
+		p.ids, err = pickedIDs(values, "item")
+		return p, err
+	}
+	p.filter, err = failedFilter(values)
+	return p, err
+}
+
+// failedFilter reads which failures a list or a plan is about.
+func failedFilter(values url.Values) (store.Failed, error) {
+	f := store.Failed{Code: clean(values.Get("code"), 100), Host: typedHost(values.Get("host"))}
+	if text := values.Get("batch"); text != "" {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || id <= 0 {
+			return f, notFound()
+		}
+		f.BatchID = id
+	}
+	return f, nil
+}
+
+// planResubmit is GET /resubmit: what would be asked for again, and what that
+// may cost.
+func (s *Server) planResubmit(c echo.Context) error {
+	p, err := pickedItems(c.QueryParams())
+	if err != nil {
+		return err
+	}
+	// The database keeps microseconds, and the form carries them.
+	before := s.now().Truncate(time.Microsecond)
+	props := views.ResubmitProps{All: p.all, Before: strconv.FormatInt(before.UnixMicro(), 10), BeforeAt: before}
+	if p.all {
+		p.filter.Before = before
+		err = s.planMatching(c, p.filter, &props)
+	} else {
+		err = s.planTicked(c, p.ids, before, &props)
+	}
+	if err != nil {
+		return fmt.Errorf("plan to resubmit: %w", err)
+	}
+	if props.Layout, err = s.layout(c, "Resubmit", views.SectionFailures); err != nil {
+		return err
+	}
+	return render(c, http.StatusOK, views.Resubmit(props))
+}
+
+func (s *Server) planMatching(c echo.Context, f store.Failed, props *views.ResubmitProps) error {
+	ctx := c.Request().Context()
+	props.Back, props.BackText = failuresPath(f), "Failures"
+	props.Code, props.Host = f.Code, f.Host
+	if f.BatchID > 0 {
+		batch, err := s.store.PageBatch(ctx, f.BatchID)
+		if err != nil {
+			return err
+		}
+		props.BatchID, props.BatchName = idText(f.BatchID), batch.Name
+	}
+	count, err := s.countFailed(ctx, f)
+	if err != nil {
+		return err
+	}
+	sum, err := s.store.PageAgainMatching(ctx, f, resubmitMost, s.pipeline.URLsPerJob())
+	if err != nil {
+		return err
+	}
+	fillAgain(props, sum)
+	props.URLs.More, props.Requests.More, props.Jobs.More = count.More, count.More, count.More
+	first, err := s.store.PageFailures(ctx, f, store.Key{}, resubmitShown)
+	for i := range first {
+		props.First = append(props.First, itemRow(&first[i].ItemRow))
+	}
+	return err
+}
+
+func (s *Server) planTicked(c echo.Context, ids []int64, before time.Time, props *views.ResubmitProps) error {
+	ctx := c.Request().Context()
+	props.Back, props.BackText = "/failures", "Failures"
+	for _, id := range ids {
+		props.ItemIDs = append(props.ItemIDs, idText(id))
+	}
+	rows, err := s.store.PageEnded(ctx, ids, before)
+	if err != nil {
+		return err
+	}
+	for i := range rows[:min(len(rows), resubmitShown)] {
+		props.First = append(props.First, itemRow(&rows[i]))
+	}
+	if len(ids) == 1 {
+		props.Back, props.BackText = "/items/"+idText(ids[0]), "Item"
+	} else if len(rows) > 0 && sameBatch(rows) {
+		props.Back, props.BackText = "/batches/"+idText(rows[0].BatchID)+"/items?state="+string(rows[0].State), "Batch"
+	}
+	sum, err := s.store.PageAgain(ctx, ids, before, s.pipeline.URLsPerJob())
+	fillAgain(props, sum)
+	props.Left = views.Known(int64(len(ids)) - sum.Items)
+	return err
+}
+
+func sameBatch(rows []store.ItemRow) bool {
+	for i := range rows {
+		if rows[i].BatchID != rows[0].BatchID {
+			return false
+		}
+	}
+	return true
+}
+
+func fillAgain(p *views.ResubmitProps, sum store.Again) {
+	p.URLs, p.Jobs = views.Known(sum.Items), views.Known(sum.Jobs)
+	p.Requests = views.Known(sum.Items - sum.Seeds + sum.Limits)
+	p.Lost, p.Crawls, p.Left = views.Known(sum.Lost), views.Known(sum.Seeds), views.Known(0)
+}
+
+// resubmit is POST /resubmit. What has been sent again since its plan was shown
+// is left alone, so a second press sends nothing twice.
+func (s *Server) resubmit(c echo.Context) error {
+	if err := parseForm(c.Request()); err != nil {
+		return err
+	}
+	form := c.Request().PostForm
+	p, err := pickedItems(form)
+	if err != nil {
+		return err
+	}
+	micros, err := strconv.ParseInt(form.Get("before"), 10, 64)
+	before := time.UnixMicro(micros).UTC()
+	if err != nil || micros <= 0 || before.After(s.now().Add(time.Minute)) {
+		return badRequest("The plan is damaged, so nothing was resubmitted. Open it again.", err)
+	}
+	ctx := c.Request().Context()
+	done, back := pipeline.Resubmitted{}, "/failures"
+	if p.all {
+		p.filter.Before, back = before, failuresPath(p.filter)
+		done, err = s.pipeline.ResubmitMatching(ctx, pipeline.ResubmitFilter(p.filter))
+	} else {
+		done, back, err = s.resubmitTicked(c, p.ids, before)
+	}
+	if err != nil {
+		return fmt.Errorf("resubmit: %w", err)
+	}
+	if err := s.flash(c, resubmittedLevel(done), resubmittedText(done)); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, back)
+}
+
+func (s *Server) resubmitTicked(c echo.Context, ids []int64, before time.Time) (pipeline.Resubmitted, string, error) {
+	ctx := c.Request().Context()
+	rows, err := s.store.PageEnded(ctx, ids, before)
+	if err != nil {
+		return pipeline.Resubmitted{}, "", err
+	}
+	back := "/failures"
+	if len(ids) == 1 {
+		back = "/items/" + idText(ids[0])
+	} else if len(rows) > 0 && sameBatch(rows) {
+		back = "/batches/" + idText(rows[0].BatchID)
+	}
+	ids = ids[:0]
+	for i := range rows {
+		ids = append(ids, rows[i].ID)
+	}
+	if len(ids) == 0 {
+		return pipeline.Resubmitted{}, back, nil
+	}
+	done, err := s.pipeline.Resubmit(ctx, ids)
+	return done, back, err
+}
+
+func resubmittedLevel(done pipeline.Resubmitted) string {
+	if done.Items == 0 {
+		return "info"
+	}
+	return "success"
+}
+
+func resubmittedText(done pipeline.Resubmitted) string {
+	switch {
+	case done.Items == 0:
+		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more."
+	case done.Left > 0:
+		return fmt.Sprintf("%d URLs were resubmitted. As many as one press takes: more match, so press again for those.", done.Items)
+	case done.Items == 1:
+		return "1 URL was resubmitted."
+	}
+	return fmt.Sprintf("%d URLs were resubmitted in %d jobs.", done.Items, done.Jobs)
+}
