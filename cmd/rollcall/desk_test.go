@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func newDeskWith(t *testing.T, faults sandbox.Faults, vars map[string]string) *d
 		"ROLLCALL_LISTEN": listen, "ROLLCALL_PUBLIC_URL": "http://" + listen, "ROLLCALL_SHUTDOWN_GRACE": "20s",
 		"ROLLCALL_SECRET_KEY": strings.Repeat("ab", 32), "ROLLCALL_POLL_FIRST": "200ms", "ROLLCALL_POLL_CAP": "1s",
 		"ROLLCALL_WEBHOOK_FALLBACK": "2s", "ROLLCALL_RECONCILE_EVERY": "5s", "ROLLCALL_RECONCILE_OLDER_THAN": "3s",
-		"ROLLCALL_VENDOR_RPS": "30", "ROLLCALL_VENDOR_TIMEOUT": "10s", "ROLLCALL_CLAIM_LEASE": "12s",
+		"ROLLCALL_VENDOR_RPS": "30", "ROLLCALL_VENDOR_CONCURRENCY": strconv.Itoa(callsAtOnce), "ROLLCALL_VENDOR_TIMEOUT": "10s", "ROLLCALL_CLAIM_LEASE": "12s",
 	}}
 	maps.Copy(d.vars, vars)
 	d.demo = &demo{stack: newStack(readConfig(t, d.vars), slog.New(slog.DiscardHandler), time.Now), sandbox: box}

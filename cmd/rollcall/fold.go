@@ -9,7 +9,7 @@ import (
 
 // Bounds of folding.
 const (
-	// foldAfter is how many warnings of one text a window shows before it folds them.
+	// foldAfter is how many warnings of one text are shown before it is folded.
 	foldAfter = 3
 	// foldFirst and foldLongest are the lengths of windows: they double for as long as a text comes again and again.
 	foldFirst   = 10 * time.Second
@@ -42,8 +42,9 @@ type folding struct {
 
 // repeated is one text that came lately.
 type repeated struct {
-	passed int // In the first window.
-	left   int // Records left out since the last that was passed.
+	passed int
+	left   int  // Records left out since the last that was passed.
+	came   bool // In this window.
 	latest slog.Record
 	to     slog.Handler
 	window time.Duration
@@ -86,10 +87,11 @@ func (f *folding) leaves(to slog.Handler, r slog.Record) bool {
 	t := f.texts[key]
 	if t == nil {
 		if !f.ended && len(f.texts) < foldTexts {
-			f.texts[key] = &repeated{passed: 1, window: foldFirst, timer: time.AfterFunc(foldFirst, func() { f.turn(key) })}
+			f.texts[key] = &repeated{passed: 1, came: true, window: foldFirst, timer: time.AfterFunc(foldFirst, func() { f.turn(key) })}
 		}
 		return false
 	}
+	t.came = true
 	if t.passed < foldAfter {
 		t.passed++
 		return false
@@ -103,24 +105,24 @@ func (f *folding) leaves(to slog.Handler, r slog.Record) bool {
 func (f *folding) turn(key string) {
 	f.mu.Lock()
 	t := f.texts[key]
-	if t == nil {
-		f.mu.Unlock()
-		return
-	}
-	if t.left == 0 {
+	if t == nil || !t.came {
 		delete(f.texts, key)
 		f.mu.Unlock()
 		return
 	}
 	tell := t.tell()
+	t.came = false
 	t.window = min(2*t.window, foldLongest)
 	t.timer.Reset(t.window)
 	f.mu.Unlock()
 	tell()
 }
 
-// tell makes a function that logs the latest record with the number of those left out. The caller holds mu.
+// tell makes a function that logs the latest record with the number of those left out, if any were. The caller holds mu.
 func (t *repeated) tell() func() {
+	if t.left == 0 {
+		return func() {}
+	}
 	r, to := t.latest, t.to
 	r.AddAttrs(slog.Int("times", t.left), slog.Duration("within", t.window))
 	t.left = 0
@@ -133,9 +135,7 @@ func (f *folding) flush() {
 	var tell []func()
 	for _, t := range f.texts {
 		t.timer.Stop()
-		if t.left > 0 {
-			tell = append(tell, t.tell())
-		}
+		tell = append(tell, t.tell())
 	}
 	clear(f.texts)
 	f.ended = true

@@ -19,29 +19,34 @@ func foldedLog() (*slog.Logger, func(), *bytes.Buffer) {
 	return log, flush, &out
 }
 
-// TestFoldRepeats warns twice a second for ten minutes, as an outage does.
+// TestFoldRepeats warns for ten minutes, as an outage does, twice a second or as seldom as the slowest worker.
 func TestFoldRepeats(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		log, flush, out := foldedLog()
-		for range 1200 {
-			log.With(slog.String("queue", "settle")).Warn("no database", slog.Int("turn", 1))
-			time.Sleep(500 * time.Millisecond)
-		}
-		flush()
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) < 6 || len(lines) > 10 {
-			t.Errorf("got %d lines, want the first three and a few more:\n%s", len(lines), out)
-		}
-		last := lines[len(lines)-1]
-		if !strings.Contains(last, "queue=settle") || !strings.Contains(last, "times=") || strings.Contains(lines[0], "times=") {
-			t.Errorf("got %q first and %q last, want the last with what is left out", lines[0], last)
-		}
-		log.Warn("no database")
-		if got := strings.Count(out.String(), "\n"); got != len(lines)+1 {
-			t.Error("after the flush: a warning is kept back, want it told at once")
-		}
-	})
+	for _, gap := range []time.Duration{500 * time.Millisecond, 7 * time.Second} {
+		t.Run(gap.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				log, flush, out := foldedLog()
+				for range 10 * time.Minute / gap {
+					log.With(slog.String("queue", "settle")).Warn("no database", slog.Int("turn", 1))
+					time.Sleep(gap)
+				}
+				flush()
+				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+				if len(lines) < 6 || len(lines) > 10 {
+					t.Errorf("got %d lines, want the first three and a few more:\n%s", len(lines), out)
+				}
+				last := lines[len(lines)-1]
+				if !strings.Contains(last, "queue=settle") || !strings.Contains(last, "times=") || strings.Contains(lines[0], "times=") {
+					t.Errorf("got %q first and %q last, want the last with what is left out", lines[0], last)
+				}
+				log.Warn("no database")
+				if got := strings.Count(out.String(), "\n"); got != len(lines)+1 {
+					t.Error("after the flush: a warning is kept back, want it told at once")
+				}
+			})
+		})
+	}
 }
 
 // TestFoldForgets: what comes now and then is always told.
@@ -52,7 +57,7 @@ func TestFoldForgets(t *testing.T) {
 		defer flush()
 		for range 20 {
 			log.Error("one thing")
-			time.Sleep(foldFirst + time.Second)
+			time.Sleep(4 * foldFirst)
 		}
 		if got := strings.Count(out.String(), "one thing"); got != 20 || strings.Contains(out.String(), "times=") {
 			t.Errorf("got %d lines, want 20:\n%s", got, out)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -24,6 +25,9 @@ type front struct {
 	mu    sync.Mutex
 	holds []*hold
 }
+
+// callsAtOnce is how many submit calls a process makes at a time: when so many are held, it has begun no other.
+const callsAtOnce = 8
 
 // hold is a kind of call that is held open until release, or until its caller is gone.
 type hold struct {
@@ -131,6 +135,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // submits matches calls that make a job.
 func submits(r *http.Request) bool { return r.Method == http.MethodPost }
+
+// after matches like match, but for the first n.
+func after(n int32, match func(*http.Request) bool) func(*http.Request) bool {
+	var seen atomic.Int32
+	return func(r *http.Request) bool { return match(r) && seen.Add(1) > n }
+}
 
 // reads matches calls that ask for one job.
 func reads(r *http.Request) bool {

@@ -191,42 +191,6 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 	d.home(id, 90*time.Second)
 }
 
-// TestKilledProcessIsMadeUpFor kills a server in the middle of a batch: started again, it brings everything home
-// within 90 s. Only a call that was cut off before the vendor answered takes longer: it isn't made again before two
-// looks through the vendor's lists, two minutes apart, have found nothing of it.
-func TestKilledProcessIsMadeUpFor(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t, nil)
-	first := start(t, d.vars, "serve")
-	first.address()
-	mustRun(t, d.vars, "webhook", "register")
-	id := d.submit(store.KindMixed, 400)
-	d.until(id, 60*time.Second, underWay)
-	first.signal(os.Kill)
-	if code := first.exit(10 * time.Second); code != -1 {
-		t.Errorf("exit %d, want a death by signal", code)
-	}
-	within := 90 * time.Second
-	if cut := d.calling(id); cut > 0 {
-		t.Logf("%d calls were cut off", cut)
-		within = 6 * time.Minute
-	}
-	second := start(t, d.vars, "serve")
-	second.address()
-	d.home(id, within)
-}
-
-// calling counts the jobs whose call was under way.
-func (d *desk) calling(id int64) int {
-	d.t.Helper()
-	var n int
-	err := d.store.SQL().QueryRowContext(d.t.Context(), "SELECT count(*) FROM jobs WHERE batch_id = $1 AND state = 'calling'", id).Scan(&n)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return n
-}
-
 // TestDrain holds a delivery open while the process is told to end: it turns unready, refuses new work, and a second
 // signal ends it at once.
 func TestDrain(t *testing.T) {
