@@ -92,8 +92,8 @@ func (t Tx) crawlItems(ctx context.Context, job *Job, pages []CrawlPage) (map[st
 	if err != nil {
 		return nil, translate(err)
 	}
-	for _, it := range rows {
-		out[it.URL] = it.ID
+	for i := range rows {
+		out[rows[i].URL] = rows[i].ID
 	}
 	var seed []int64
 	err = t.db.NewRaw(`SELECT item_id FROM job_items WHERE job_id = ? AND input_index = 0`, job.ID).Scan(ctx, &seed)

@@ -72,25 +72,31 @@ type Acceptance struct {
 	NextPollAt  time.Time
 }
 
-// AcceptJob records the vendor's id for the call that made it. It reports
-// false when another call has moved the job since; ErrTaken when the id is
-// already another job's. Cancel tells that a person asked for the job to be
-// cancelled meanwhile.
-func (q Queries) AcceptJob(ctx context.Context, a Acceptance) (taken, cancel bool, err error) {
+// Recorded is what became of an acceptance.
+type Recorded struct {
+	// Taken is false when another call has moved the job since.
+	Taken bool
+	// Cancel tells that a person wants the job cancelled.
+	Cancel bool
+}
+
+// AcceptJob records the vendor's id for the call that made it. The error is
+// ErrTaken when the id is already another job's.
+func (q Queries) AcceptJob(ctx context.Context, a Acceptance) (Recorded, error) {
 	var invalid any
 	if len(a.InvalidURLs) > 0 {
 		invalid = string(a.InvalidURLs)
 	}
 	var rows []struct{ CancelRequestedAt *time.Time }
-	err = q.db.NewRaw(`UPDATE jobs SET state = 'accepted', vendor_job_id = ?, account = ?,
+	err := q.db.NewRaw(`UPDATE jobs SET state = 'accepted', vendor_job_id = ?, account = ?,
 		vendor_status = ?, vendor_invalid_urls = ?::jsonb, adopted = ?, accepted_at = ?, next_poll_at = ?,
 		lease_until = NULL
 		WHERE id = ? AND call_no = ? AND state IN ('calling', 'uncertain') RETURNING cancel_requested_at`,
 		a.VendorJobID, a.Account, a.Status, invalid, a.Adopted, a.At, a.NextPollAt, a.JobID, a.CallNo).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
-		return false, false, translate(err)
+		return Recorded{}, translate(err)
 	}
-	return true, rows[0].CancelRequestedAt != nil, nil
+	return Recorded{Taken: true, Cancel: rows[0].CancelRequestedAt != nil}, nil
 }
 
 // ReleaseJob moves a job back to intended after a call that the vendor

@@ -88,8 +88,8 @@ func moves() []move {
 			return tx.MarkUncertain(ctx, id, callNo, now)
 		}},
 		{"accept", calling, store.JobAccepted, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
-			ok, _, err := tx.AcceptJob(ctx, store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now})
-			return ok, err
+			got, err := tx.AcceptJob(ctx, store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now})
+			return got.Taken, err
 		}},
 		{"release", calling, store.JobIntended, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
 			return tx.ReleaseJob(ctx, id, callNo)
@@ -216,7 +216,7 @@ func TestVendorIDIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	accept := func(id int64) error {
-		_, _, err := s.AcceptJob(t.Context(), store.Acceptance{JobID: id, CallNo: 1, VendorJobID: "the-one", At: time.Now(), NextPollAt: time.Now()})
+		_, err := s.AcceptJob(t.Context(), store.Acceptance{JobID: id, CallNo: 1, VendorJobID: "the-one", At: time.Now(), NextPollAt: time.Now()})
 		return err
 	}
 	if err := accept(oneJob(t, s, store.JobCalling)); err != nil {

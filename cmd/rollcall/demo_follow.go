@@ -49,10 +49,18 @@ func (d *demo) together(ctx context.Context, ids []int64) (*store.Batch, error) 
 			return nil, fmt.Errorf("look at batch %d: %w", id, err)
 		}
 		for _, each := range []struct{ to, from *int64 }{
-			{&sum.Submitted, &b.Submitted}, {&sum.Invalid, &b.Invalid}, {&sum.Duplicate, &b.Duplicate}, {&sum.Accepted, &b.Accepted},
-			{&sum.StoredWebhook, &b.StoredWebhook}, {&sum.StoredPoll, &b.StoredPoll}, {&sum.StoredReconcile, &b.StoredReconcile},
-			{&sum.StoredReplay, &b.StoredReplay}, {&sum.StoredSync, &b.StoredSync}, {&sum.Failed, &b.Failed},
-			{&sum.Cancelled, &b.Cancelled}, {&sum.Outstanding, &b.Outstanding},
+			{&sum.Submitted, &b.Submitted},
+			{&sum.Invalid, &b.Invalid},
+			{&sum.Duplicate, &b.Duplicate},
+			{&sum.Accepted, &b.Accepted},
+			{&sum.StoredWebhook, &b.StoredWebhook},
+			{&sum.StoredPoll, &b.StoredPoll},
+			{&sum.StoredReconcile, &b.StoredReconcile},
+			{&sum.StoredReplay, &b.StoredReplay},
+			{&sum.StoredSync, &b.StoredSync},
+			{&sum.Failed, &b.Failed},
+			{&sum.Cancelled, &b.Cancelled},
+			{&sum.Outstanding, &b.Outstanding},
 		} {
 			*each.to += *each.from
 		}

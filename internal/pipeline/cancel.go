@@ -49,12 +49,12 @@ type CancelPlan struct {
 	Ended int
 }
 
-// PlanCancelBatch says what cancelling the batch would do.
+// PlanCancelBatch says what a cancel of the batch would do.
 func (p *Pipeline) PlanCancelBatch(ctx context.Context, batchID int64) (CancelPlan, error) {
 	return p.planCancel(ctx, store.Scope{BatchID: batchID})
 }
 
-// PlanCancelJobs says what cancelling the jobs would do.
+// PlanCancelJobs says what a cancel of the jobs would do.
 func (p *Pipeline) PlanCancelJobs(ctx context.Context, jobIDs []int64) (CancelPlan, error) {
 	return p.planCancel(ctx, store.Scope{JobIDs: jobIDs})
 }

@@ -241,8 +241,10 @@ func crawlReports(got *geonode.CrawlJob) json.RawMessage {
 }
 
 // compareCrawl holds a crawl found in the list against what was asked. The
-// vendor echoes neither depth nor limit: while another crawl of the same seed
-// is in doubt, or once its pages go further than was asked, it is not taken.
+// vendor echoes neither depth nor limit. While another crawl of the same seed
+// is in doubt, one is taken only when it ended and went as far as was asked:
+// less could be the other's. That is waited for a while only, since two crawls
+// of which neither went further have the same pages.
 func (p *Pipeline) compareCrawl(ctx context.Context, c *call, id string) (candidate, error) {
 	got, err := p.vendor.GetCrawl(ctx, id, geonode.Page{Number: 1})
 	if errors.Is(err, geonode.ErrNotFound) {
@@ -251,34 +253,55 @@ func (p *Pipeline) compareCrawl(ctx context.Context, c *call, id string) (candid
 	if err != nil {
 		return notOurs, err
 	}
+	if !sameURL(c.items[0].URL, got.URL) || !sameOptions(c, got.Config) {
+		return notOurs, nil
+	}
+	deepest, err := p.deepest(ctx, id, got)
+	if err != nil {
+		return notOurs, err
+	}
 	far := c.options.Crawl.orDefault()
-	if !sameURL(c.items[0].URL, got.URL) || !sameOptions(c, got.Config) || !sameReach(far, got) {
+	if !sameReach(far, got, deepest) {
 		return notOurs, nil
 	}
 	others, err := p.store.OtherCrawls(ctx, c.job.ID)
 	if err != nil {
 		return notOurs, err
 	}
-	if others > 0 && !got.Status.Terminal() {
+	exhausted := got.Status.Terminal() && (deepest == int64(far.Depth) || got.Total.Or(0) == int64(far.Limit))
+	if others > 0 && !exhausted && p.now().Sub(calledAt(c.job)) < 2*p.cfg.AdoptGap {
 		return maybeOur, nil
 	}
 	return ours, nil
 }
 
+// deepest is how deep the crawl went, as its first page of results and its last
+// show.
+func (p *Pipeline) deepest(ctx context.Context, id string, first *geonode.CrawlJob) (int64, error) {
+	rows := first.Results
+	if last := (first.Total.Or(0) + geonode.MaxResultPage - 1) / geonode.MaxResultPage; last > 1 {
+		got, err := p.vendor.GetCrawl(ctx, id, geonode.Page{Number: int(min(last, geonode.MaxCrawlPages/geonode.MaxResultPage))})
+		if err != nil {
+			return 0, err
+		}
+		rows = append(rows, got.Results...)
+	}
+	deepest := int64(0)
+	for i := range rows {
+		deepest = max(deepest, rows[i].Depth.Or(1))
+	}
+	return deepest, nil
+}
+
 // sameReach reports that nothing shows a crawl to go further than was asked.
-func sameReach(far CrawlOptions, got *geonode.CrawlJob) bool {
+func sameReach(far CrawlOptions, got *geonode.CrawlJob, deepest int64) bool {
 	if echo := got.Config.SameDomainOnly; echo != nil && *echo != far.SameDomainOnly {
 		return false
 	}
 	if echo := got.Config.IncludeSubdomains; echo != nil && *echo != far.IncludeSubdomains {
 		return false
 	}
-	for i := range got.Results {
-		if got.Results[i].Depth.Or(1) > int64(far.Depth) {
-			return false
-		}
-	}
-	return got.Total.Or(0) <= int64(far.Limit)
+	return deepest <= int64(far.Depth) && got.Total.Or(0) <= int64(far.Limit)
 }
 
 // listCrawls reads one page of the crawl list.

@@ -103,6 +103,29 @@ func TestAFailedPageOfACrawlIsFetchedAgainByItself(t *testing.T) {
 	r.balanced(b.ID)
 }
 
+// TestLostCrawlsOfOneSeedAreToldApart: the vendor echoes neither depth nor
+// limit, and both answers are lost.
+func TestLostCrawlsOfOneSeedAreToldApart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.AdoptGap = 20 * time.Second }})
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/v1/crawl") {
+			next.ServeHTTP(httptest.NewRecorder(), req)
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, req)
+	})
+	deep := r.startCrawl(madeShop, pipeline.CrawlOptions{Depth: 3, Limit: 60, SameDomainOnly: true})
+	flat := r.startCrawl(madeShop, pipeline.CrawlOptions{Depth: 1, Limit: 60, SameDomainOnly: true})
+	if b := r.crawled(flat); b.Accepted != 1 {
+		t.Errorf("the crawl of the seed alone has %d pages", b.Accepted)
+	}
+	if b := r.crawled(deep); b.Accepted < 10 {
+		t.Errorf("the crawl of depth 3 has %d pages only", b.Accepted)
+	}
+	r.balanced(deep, flat)
+}
+
 func TestALostCrawlIsAdopted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{})

@@ -246,12 +246,12 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		if err := uncontested(ctx, tx, job, adopted); err != nil {
 			return err
 		}
-		ok, cancel, err := tx.AcceptJob(ctx, a)
-		if err != nil || !ok {
+		got, err := tx.AcceptJob(ctx, a)
+		if err != nil || !got.Taken {
 			return err
 		}
 		taken = true
-		if cancel {
+		if got.Cancel {
 			if err := p.queue.cancel(ctx, tx, []int64{job.ID}); err != nil {
 				return err
 			}

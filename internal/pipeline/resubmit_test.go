@@ -35,7 +35,7 @@ func TestResubmitSendsFailuresAgainAndKeepsTheirItems(t *testing.T) {
 			if err != nil || n != 24 || !exact {
 				t.Fatalf("%d match, exact %v, %v; want 24", n, exact, err)
 			}
-			r.sandbox.SetFaults(nil)
+			r.noFaults()
 			done, err := r.pipe.ResubmitMatching(t.Context(), pipeline.ResubmitFilter{BatchID: b.ID})
 			if err != nil || done.Items != 24 || done.Left != 0 {
 				t.Fatalf("got %+v, %v; want 24 items sent", done, err)
@@ -74,7 +74,7 @@ func TestResubmitTwiceSendsOnce(t *testing.T) {
 func TestResubmitWithAFilterSendsOnlyWhatMatches(t *testing.T) {
 	t.Parallel()
 	r, b := failedBatch(t, store.KindBatch, 20)
-	r.sandbox.SetFaults(nil)
+	r.noFaults()
 	code := r.text(`SELECT max(error_code) FROM items WHERE batch_id = $1 AND url LIKE 'https://news.%'`, b.ID)
 	want := r.number(`SELECT count(*) FROM items WHERE batch_id = $1 AND error_code = $2 AND url LIKE 'https://news.%'`, b.ID, code)
 	done, err := r.pipe.ResubmitMatching(t.Context(), pipeline.ResubmitFilter{BatchID: b.ID, Code: code, Host: "news.sandbox.test"})
@@ -98,6 +98,14 @@ func TestResubmitTakesUpACancelledBatch(t *testing.T) {
 	r.start(setup{noWebhooks: true})
 	r.wantBatch(r.ended(batch), 5, 0, 0)
 	r.balanced(batch)
+}
+
+// noFaults mends the vendor.
+func (r *rig) noFaults() {
+	r.t.Helper()
+	if err := r.sandbox.SetFaults(nil); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // itemIDs are the items of a batch.
