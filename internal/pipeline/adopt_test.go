@@ -83,43 +83,6 @@ func TestLostRequestIsCalledAgain(t *testing.T) {
 	}
 }
 
-// TestLostCallsForTheSamePage: of six equal calls, three answers and three
-// requests are lost. No two jobs share a vendor job, and none is refused.
-func TestLostCallsForTheSamePage(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{})
-	var calls atomic.Int64
-	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-		n := int64(7)
-		if isSubmit(req) {
-			n = calls.Add(1)
-		}
-		switch {
-		case n <= 3:
-			next.ServeHTTP(httptest.NewRecorder(), req)
-			panic(http.ErrAbortHandler)
-		case n <= 6:
-			panic(http.ErrAbortHandler)
-		}
-		next.ServeHTTP(w, req)
-	})
-	url := "https://shop.sandbox.test/item/77"
-	var ids []int64
-	for range 6 {
-		ids = append(ids, r.submit(store.KindExtract, url))
-	}
-	for _, id := range ids {
-		r.wantBatch(r.ended(id), 1, 0, 0)
-	}
-	if got := r.vendorJobs(url); got != 6 {
-		t.Errorf("the vendor made %d jobs for six submissions, want 6", got)
-	}
-	if got := r.number(`SELECT count(DISTINCT vendor_job_id) FROM jobs`); got != 6 {
-		t.Errorf("got %d vendor jobs recorded, want 6", got)
-	}
-	r.balanced(ids...)
-}
-
 // TestAdoptTakesNoJobOfACallUnderWay: while a lost call is looked for, an
 // equal call is made. Its job appears in the list and is not the lost one's.
 func TestAdoptTakesNoJobOfACallUnderWay(t *testing.T) {

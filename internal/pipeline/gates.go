@@ -145,7 +145,8 @@ func (g *gateWatch) close(ctx context.Context, name string, e *geonode.Error) (t
 		d = limit/2 + jitter(limit/2)
 	}
 	d = min(max(d, 0), maxGateClose)
-	if _, err := g.p.store.CloseGate(ctx, name, g.p.now().Add(d)); err != nil {
+	now := g.p.now()
+	if err := g.p.store.CloseGate(ctx, name, now, now.Add(d)); err != nil {
 		return 0, fmt.Errorf("close gate %s: %w", name, err)
 	}
 	return d + jitter(gateCache), nil
@@ -177,13 +178,14 @@ func pauseReason(e *geonode.Error) string {
 	return reason
 }
 
-// ResumeDispatch opens both gates after a 401 or 402, at a person's word.
+// ResumeDispatch opens both gates after a 401 or 402, at a person's word, and
+// has what waited for the next probe done now.
 func (p *Pipeline) ResumeDispatch(ctx context.Context) error {
-	defer p.gates.forget()
 	for _, name := range []string{store.GateSubmit, store.GateRead} {
 		if _, err := p.store.ResumeGate(ctx, name, p.now()); err != nil {
 			return fmt.Errorf("resume gate %s: %w", name, err)
 		}
 	}
-	return nil
+	p.gates.forget()
+	return p.queue.hurry(ctx)
 }

@@ -276,47 +276,6 @@ func TestAnswerThatCannotBeWrittenKeepsNoJobOpen(t *testing.T) {
 	r.balanced()
 }
 
-// TestLookThatRanTwiceIsChargedOnce: a process slept over its look, as a
-// laptop does, and another look brought the job home meanwhile. What the first
-// still writes is no second charge.
-func TestLookThatRanTwiceIsChargedOnce(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{noWebhooks: true, pipeline: silent(deaf)})
-	asleep := newOnce()
-	t.Cleanup(asleep.release)
-	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-		if !isJob(req) || asleep.taken.Load() {
-			next.ServeHTTP(w, req)
-			return
-		}
-		rec := httptest.NewRecorder()
-		next.ServeHTTP(rec, req)
-		asleep.hold()
-		copyAnswer(w, rec)
-	})
-	r.exec(`CREATE TABLE turned (at timestamptz)`)
-	r.exec(`CREATE FUNCTION turned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO turned VALUES (now()); RETURN NULL; END $$`)
-	r.exec(`CREATE TRIGGER turned AFTER UPDATE OF settle_page ON jobs FOR EACH STATEMENT EXECUTE FUNCTION turned()`)
-	id := r.submit(store.KindBatch, "https://shop.sandbox.test/item/1", "https://shop.sandbox.test/item/2")
-	job := r.accepted(id)
-	eventually(t, "the end at the vendor", func() bool { return r.sandbox.Books().Jobs[0].Status == "completed" })
-	if err := r.pipe.SettleNow(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the look that sleeps", asleep.began)
-	r.exec(`UPDATE river_job SET state = 'available' WHERE kind = 'settle' AND state = 'running'`)
-	r.wantBatch(r.ended(id), 2, 0, 0)
-	asleep.release()
-	eventually(t, "the look that slept to commit", func() bool { return r.number(`SELECT count(*) FROM turned`) == 2 })
-	if got := r.text(`SELECT charged || ' ' || charged_twice FROM batches`); got != "2 0" {
-		t.Errorf("got %q charged and charged twice, want 2 and 0", got)
-	}
-	if got := r.text(`SELECT charged || ' ' || superseded FROM jobs`); got != "2 false" {
-		t.Errorf("got %q, want the job charged 2 and not superseded", got)
-	}
-	r.balanced(id)
-}
-
 // TestJobTakenOverByAnAdoptionIsCalledForAgain: a call outlived its claim, and
 // the job that it made was given to an equal call whose answer was lost. Both
 // end with a job of their own.

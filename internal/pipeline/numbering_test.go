@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
 	"rollcall/store"
 )
@@ -28,32 +27,6 @@ func results(why string, change func(list []any) []any) intercept {
 				body["results"] = change(list)
 			}
 		})
-	}
-}
-
-// TestMisnumberedResultsWriteNothing: results whose index and URL do not go
-// together are written under neither.
-func TestMisnumberedResultsWriteNothing(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{})
-	r.front.set(results("", func(list []any) []any {
-		a, b := list[0].(map[string]any), list[1].(map[string]any)
-		a["url"], b["url"] = b["url"], a["url"]
-		return list
-	}))
-	urls := sandbox.MadeURLs(5, 14)
-	id := r.submit(store.KindBatch, urls...)
-	r.wantBatch(r.ended(id), 3, 2, 0)
-	for _, u := range urls[:2] {
-		if got := r.code(id, u); got != "MISNUMBERED" {
-			t.Errorf("%s: got %q, want MISNUMBERED", u, got)
-		}
-	}
-	if got := r.number(`SELECT count(*) FROM jobs WHERE misnumbered`); got != 1 {
-		t.Errorf("got %d flagged jobs, want 1", got)
-	}
-	if diff, _, err := r.store.RecountBatches(t.Context(), 0, 10); err != nil || len(diff) > 0 {
-		t.Errorf("got %v, %v", diff, err)
 	}
 }
 
@@ -128,29 +101,6 @@ func TestNotReportedNeedsTwoWholeReads(t *testing.T) {
 	}
 	if got := reads.Load(); got < 2 {
 		t.Errorf("got %d reads, want two whole ones", got)
-	}
-}
-
-// TestOnlyTheOversizedItemFails: answers over the bound are read in smaller
-// pages until one item is left, which fails alone.
-func TestOnlyTheOversizedItemFails(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []store.Kind{store.KindBatch, store.KindExtract} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, setup{client: maxResponse(512 << 10), pipeline: func(c *pipeline.Config) { c.URLsPerJob = 100 }})
-			big := "https://shop.sandbox.test/huge/1mb"
-			urls := sandbox.MadeURLs(60, 18)
-			if kind == store.KindExtract {
-				urls = urls[:3]
-			}
-			urls[2] = big
-			id := r.submit(kind, urls...)
-			r.wantBatch(r.ended(id), int64(len(urls)-1), 1, 0)
-			if got := r.code(id, big); got != "TOO_LARGE" {
-				t.Errorf("got %q, want TOO_LARGE", got)
-			}
-		})
 	}
 }
 

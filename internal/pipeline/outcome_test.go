@@ -125,28 +125,6 @@ func TestManyNotFoundFailNothing(t *testing.T) {
 	r.balanced(id)
 }
 
-// TestLateResultAfterGivingUpIsStored: the batch counts it as failed, and as
-// stored once its webhook comes.
-func TestLateResultAfterGivingUpIsStored(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{pipeline: func(c *pipeline.Config) {
-		c.GiveUpAfter, c.WebhookFallback, c.NoReconcile = 500*time.Millisecond, 200*time.Millisecond, true
-	}})
-	url := "https://shop.sandbox.test/slow/4s"
-	id := r.submit(store.KindExtract, url)
-	b := r.batch(id, func(b *store.Batch) bool { return b.Outstanding == 0 })
-	r.wantBatch(b, 0, 1, 0)
-	if got := r.code(id, url); got != "GAVE_UP" {
-		t.Errorf("got %q, want GAVE_UP", got)
-	}
-	b = r.batch(id, func(b *store.Batch) bool { return b.Stored() == 1 })
-	r.wantBatch(b, 1, 0, 0)
-	if b.StoredWebhook != 1 {
-		t.Errorf("got %+v, want it stored by webhook", b)
-	}
-	r.balanced(id)
-}
-
 // TestWakeWhileGivingUpIsNotLost: the webhook lands while settle fetches the
 // state that makes it give up. Nothing asks again, so settle must.
 func TestWakeWhileGivingUpIsNotLost(t *testing.T) {

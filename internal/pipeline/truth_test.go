@@ -128,6 +128,14 @@ func (r *rig) untrue(batches ...int64) []string {
 	return out
 }
 
+// wantTrue wants the roll call to be the vendor's truth.
+func (r *rig) wantTrue(batches ...int64) {
+	r.t.Helper()
+	for _, why := range r.untrue(batches...) {
+		r.t.Error(why)
+	}
+}
+
 // Hosts of the same URL here and at the vendor, where it is none.
 const asideHere, asideThere = "https://aside.test", "ftp:://aside.test"
 
