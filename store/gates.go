@@ -26,10 +26,13 @@ func (q Queries) Gates(ctx context.Context) ([]*Gate, error) {
 }
 
 // CloseGate keeps a gate shut until the time; a later end that is already set
-// stands. It returns how many times in a row the gate was closed.
-func (q Queries) CloseGate(ctx context.Context, name string, until time.Time) (int, error) {
-	return q.count(ctx, `UPDATE gates SET closed_until = greatest(coalesce(closed_until, ?until), ?until),
-		closings = closings + 1 WHERE name = ?name RETURNING closings`, named{"until": until, "name": name})
+// stands. It counts how many times in a row the gate was closed: what was under
+// way when it closed and is refused as well is the same time.
+func (q Queries) CloseGate(ctx context.Context, name string, now, until time.Time) error {
+	_, err := q.db.NewRaw(`UPDATE gates SET closed_until = greatest(coalesce(closed_until, ?until), ?until),
+		closings = closings + CASE WHEN closed_until > ?now THEN 0 ELSE 1 END
+		WHERE name = ?name`, named{"until": until, "now": now, "name": name}).Exec(ctx)
+	return translate(err)
 }
 
 // OpenGate forgets a gate's closings after a call went through. One that is

@@ -145,7 +145,8 @@ func (g *gateWatch) close(ctx context.Context, name string, e *geonode.Error) (t
 		d = limit/2 + jitter(limit/2)
 	}
 	d = min(max(d, 0), maxGateClose)
-	if _, err := g.p.store.CloseGate(ctx, name, g.p.now().Add(d)); err != nil {
+	now := g.p.now()
+	if err := g.p.store.CloseGate(ctx, name, now, now.Add(d)); err != nil {
 		return 0, fmt.Errorf("close gate %s: %w", name, err)
 	}
 	return d + jitter(gateCache), nil
