@@ -688,7 +688,11 @@ CREATE INDEX deliveries_verdict_idx ON public.deliveries USING btree (verdict, r
 
 CREATE INDEX items_current_job_idx ON public.items USING btree (current_job_id);
 
+CREATE INDEX items_failed_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+
 CREATE INDEX items_failed_code_idx ON public.items USING btree (error_code, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+
+CREATE INDEX items_failed_host_idx ON public.items USING btree (lower("substring"(url, '^[A-Za-z]+://([^/?#:]+)'::text)), ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
 CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 

@@ -1,0 +1,2 @@
+DROP INDEX items_failed_host_idx;
+DROP INDEX items_failed_batch_idx;
