@@ -183,11 +183,15 @@ func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
 	return q.insert(ctx, tx, params)
 }
 
-// sync adds the task that makes an item's sync call.
-func (q *queue) sync(ctx context.Context, tx store.Tx, itemID int64) error {
-	return q.insert(ctx, tx, []river.InsertManyParams{{Args: syncArgs{ItemID: itemID}, InsertOpts: &river.InsertOpts{
-		Queue: queueSync, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
-	}}})
+// sync adds the tasks that make items' sync calls.
+func (q *queue) sync(ctx context.Context, tx store.Tx, itemIDs []int64) error {
+	params := make([]river.InsertManyParams, len(itemIDs))
+	for i, id := range itemIDs {
+		params[i] = river.InsertManyParams{Args: syncArgs{ItemID: id}, InsertOpts: &river.InsertOpts{
+			Queue: queueSync, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
+		}}
+	}
+	return q.insert(ctx, tx, params)
 }
 
 // cancel adds a task for each job that the vendor is to be asked to cancel.
@@ -237,20 +241,34 @@ func reconcileOpts() *river.InsertOpts {
 // stranded lists intended jobs, made before the time, whose dispatch task is
 // gone.
 func (q *queue) stranded(ctx context.Context, before time.Time, limit int) ([]int64, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT j.id FROM jobs j
+	return q.without(ctx, `SELECT j.id FROM jobs j
 		WHERE j.state = 'intended' AND j.created_at <= $1 AND NOT EXISTS (SELECT FROM river_job t
 			WHERE t.kind = 'dispatch' AND t.state NOT IN ('completed', 'cancelled', 'discarded')
 			  AND (t.args->>'job_id')::bigint = j.id)
 		ORDER BY j.id LIMIT $2`, before, limit)
+}
+
+// strandedSync is stranded for items whose sync call has not ended.
+func (q *queue) strandedSync(ctx context.Context, before time.Time, limit int) ([]int64, error) {
+	return q.without(ctx, `SELECT c.item_id FROM sync_calls c
+		WHERE c.ended_at IS NULL AND c.created_at <= $1 AND NOT EXISTS (SELECT FROM river_job t
+			WHERE t.kind = 'sync' AND t.state NOT IN ('completed', 'cancelled', 'discarded')
+			  AND (t.args->>'item_id')::bigint = c.item_id)
+		ORDER BY c.item_id LIMIT $2`, before, limit)
+}
+
+// without reads the ids of what has no task.
+func (q *queue) without(ctx context.Context, query string, before time.Time, limit int) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, query, before, limit)
 	if err != nil {
-		return nil, fmt.Errorf("look for jobs without a task: %w", err)
+		return nil, fmt.Errorf("look for what has no task: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // Err tells what went wrong.
 	var ids []int64
 	for rows.Next() {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("look for jobs without a task: %w", err)
+			return nil, fmt.Errorf("look for what has no task: %w", err)
 		}
 		ids = append(ids, id)
 	}

@@ -95,6 +95,7 @@ func (r *reconciling) all(ctx context.Context) {
 		do   func(context.Context) error
 	}{
 		{"jobs without a task", r.dispatchStranded},
+		{"sync calls without a task", r.syncStranded},
 		{"held events", r.held},
 		{"extract list", func(ctx context.Context) error { return r.list(ctx, store.KindExtract) }},
 		{"batch list", func(ctx context.Context) error { return r.list(ctx, store.KindBatch) }},
@@ -132,6 +133,16 @@ func (r *reconciling) dispatchStranded(ctx context.Context) error {
 	return r.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		return r.queue.dispatch(ctx, tx, jobs, time.Time{})
 	})
+}
+
+// syncStranded is dispatchStranded for sync calls.
+func (r *reconciling) syncStranded(ctx context.Context) error {
+	ids, err := r.queue.strandedSync(ctx, r.young, strandedGroup)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	r.log.WarnContext(ctx, "sync calls had no task", slog.Int("calls", len(ids)))
+	return r.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error { return r.queue.sync(ctx, tx, ids) })
 }
 
 // held claims held events whose job is known by now. The sweep does the same

@@ -49,7 +49,7 @@ func (p *Pipeline) TryNow(ctx context.Context, s Submission) (Submitted, error) 
 		if err := tx.InsertSyncCall(ctx, lines.first, b.CreatedAt); err != nil {
 			return err
 		}
-		return p.queue.sync(ctx, tx, lines.first)
+		return p.queue.sync(ctx, tx, []int64{lines.first})
 	})
 	if err != nil {
 		return Submitted{}, fmt.Errorf("write the try: %w", err)

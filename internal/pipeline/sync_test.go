@@ -110,3 +110,19 @@ func TestASyncCallWhoseProcessDiedIsLost(t *testing.T) {
 		t.Errorf("the vendor was asked %d times by who found the claim", n)
 	}
 }
+
+func TestReconcileFindsASyncCallWithoutATask(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	got, err := r.pipe.TryNow(t.Context(), pipeline.Submission{Text: sandbox.MadeURLs(1, 1)[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`DELETE FROM river_job WHERE kind = 'sync'`)
+	r.exec(`UPDATE sync_calls SET created_at = created_at - interval '1 hour'`)
+	r.start(setup{noWebhooks: true})
+	if _, err := r.pipe.Reconcile(t.Context(), "command"); err != nil {
+		t.Fatal(err)
+	}
+	r.wantBatch(r.ended(got.BatchID), 1, 0, 0)
+}
