@@ -21,7 +21,7 @@ type BatchProps struct {
 	CreatedAt time.Time
 	Live      bool           // something is outstanding: the page opens /batches/{id}/live
 	MayCancel bool           // something may still be stopped
-	CancelAt  time.Time      // when cancelling was asked for; zero when it wasn't, or when the batch has ended
+	CancelAt  time.Time      // when a cancel was asked for; zero when it wasn't, or when the batch has ended
 	Crawl     *CrawlSettings // of a crawl; nil otherwise
 	RollCall  RollCall
 	Options   BatchOptions
@@ -394,14 +394,14 @@ func cancelAsked(at time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"note-text\"><strong>Cancelling was asked for")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"note-text\"><strong>A cancel was asked for")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
 			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/batch.templ`, Line: 136, Col: 34}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/batch.templ`, Line: 136, Col: 32}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {

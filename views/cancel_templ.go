@@ -21,7 +21,7 @@ type CancelProps struct {
 	Foreseen bool // somebody asked for it before: pressing again asks for what is left
 }
 
-// CancelPlan counts the jobs by what cancelling does to them.
+// CancelPlan counts the jobs by what a cancel does to them.
 type CancelPlan struct {
 	Jobs          Count
 	Unsent        Count // never sent: withdrawn at once
@@ -76,7 +76,7 @@ func Cancel(p CancelProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card plan\" aria-label=\"What cancelling does\" data-testid=\"plan\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card plan\" aria-label=\"What a cancel does\" data-testid=\"plan\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -146,7 +146,7 @@ func Cancel(p CancelProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if p.Plan.nothing() {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Nothing is left that cancelling could stop.</p><a class=\"btn\" href=\"")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Nothing is left to stop.</p><a class=\"btn\" href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -253,7 +253,7 @@ func Cancel(p CancelProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.Foreseen && !p.Plan.nothing() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p class=\"page-note\">Cancelling was asked for before; this asks for what is left.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p class=\"page-note\">A cancel was asked for before; this asks for what is left.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

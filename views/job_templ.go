@@ -32,7 +32,7 @@ type JobProps struct {
 	NextPollAt    time.Time
 	MaySettle     bool      // the job is accepted and the user may ask for a settle now
 	MayCancel     bool      // it hasn't ended, and nobody has asked to cancel it
-	CancelAt      time.Time // when cancelling was asked for; zero when it wasn't, or when the job has ended
+	CancelAt      time.Time // when a cancel was asked for; zero when it wasn't, or when the job has ended
 	Live          bool      // something may still move: the page opens /jobs/{id}/live
 	Timeline      []TimelineEvent
 	Items         []ItemRow

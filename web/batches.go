@@ -135,7 +135,8 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 	props := views.BatchItemsProps{Tabs: itemTabs(b, c.QueryParam("state"))}
 	if asTree(c, b) {
 		props.Tabs.Tree = true
-		return props, s.treeLevel(c, b, &props)
+		err := s.treeLevel(c, b, &props)
+		return props, err
 	}
 	after, err := positionParam(c, -1)
 	if err != nil {

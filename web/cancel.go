@@ -97,10 +97,11 @@ func (s *Server) planCancelJobs(c echo.Context) error {
 
 // cancelJobs is POST /jobs/cancel.
 func (s *Server) cancelJobs(c echo.Context) error {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return err
 	}
-	ids, err := pickedIDs(c.Request().PostForm, "job")
+	ids, err := pickedIDs(r.PostForm, "job")
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func cancelPlan(p pipeline.CancelPlan) views.CancelPlan {
 func (s *Server) flashCancelled(c echo.Context, done pipeline.CancelPlan) error {
 	text := cancelledText(done)
 	if text == "" {
-		return s.flash(c, "info", "Nothing was left that cancelling could stop.")
+		return s.flash(c, "info", "Nothing was left to cancel.")
 	}
 	return s.flash(c, "success", "Cancelled: "+text+".")
 }

@@ -15,7 +15,7 @@ type Pipeline interface {
 	// TryNow writes a batch of one URL that is asked for in one call, under the
 	// same rules as Submit; it doesn't wait for the answer.
 	TryNow(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
-	// PlanCancelBatch and PlanCancelJobs say what cancelling would do;
+	// PlanCancelBatch and PlanCancelJobs say what a cancel would do;
 	// CancelBatch and CancelJobs do it and say what they did.
 	PlanCancelBatch(ctx context.Context, batchID int64) (pipeline.CancelPlan, error)
 	PlanCancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)

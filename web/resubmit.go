@@ -148,10 +148,11 @@ func fillAgain(p *views.ResubmitProps, sum store.Again) {
 // resubmit is POST /resubmit. What has been sent again since its plan was shown
 // is left alone, so a second press sends nothing twice.
 func (s *Server) resubmit(c echo.Context) error {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return err
 	}
-	form := c.Request().PostForm
+	form := r.PostForm
 	p, err := pickedItems(form)
 	if err != nil {
 		return err
@@ -161,14 +162,7 @@ func (s *Server) resubmit(c echo.Context) error {
 	if err != nil || micros <= 0 || before.After(s.now().Add(time.Minute)) {
 		return badRequest("The plan is damaged, so nothing was resubmitted. Open it again.", err)
 	}
-	ctx := c.Request().Context()
-	done, back := pipeline.Resubmitted{}, "/failures"
-	if p.all {
-		p.filter.Before, back = before, failuresPath(p.filter)
-		done, err = s.pipeline.ResubmitMatching(ctx, pipeline.ResubmitFilter(p.filter))
-	} else {
-		done, back, err = s.resubmitTicked(c, p.ids, before)
-	}
+	done, back, err := s.resubmitPicked(c, p, before)
 	if err != nil {
 		return fmt.Errorf("resubmit: %w", err)
 	}
@@ -176,6 +170,16 @@ func (s *Server) resubmit(c echo.Context) error {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, back)
+}
+
+// resubmitPicked sends what was picked and says which page it was picked on.
+func (s *Server) resubmitPicked(c echo.Context, p picked, before time.Time) (pipeline.Resubmitted, string, error) {
+	if !p.all {
+		return s.resubmitTicked(c, p.ids, before)
+	}
+	p.filter.Before = before
+	done, err := s.pipeline.ResubmitMatching(c.Request().Context(), pipeline.ResubmitFilter(p.filter))
+	return done, failuresPath(p.filter), err
 }
 
 func (s *Server) resubmitTicked(c echo.Context, ids []int64, before time.Time) (pipeline.Resubmitted, string, error) {

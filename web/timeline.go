@@ -82,7 +82,7 @@ func eventWords(kind string) (string, string) {
 	case "resubmit":
 		return "resubmitted", "Submitted again by a person"
 	case "cancel_asked":
-		return "cancel", "Cancelling asked for"
+		return "cancel", "Cancel asked for"
 	case "cancel_called":
 		return "cancel", "The vendor was asked to cancel"
 	case "cancel_conflict":
