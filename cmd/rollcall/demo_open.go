@@ -165,7 +165,7 @@ func (c *demoCmd) hopeless() bool {
 func (c *demoCmd) openPipeline(ctx context.Context, d *demo) error {
 	return d.openPipeline(ctx, func(cfg *pipeline.Config) {
 		cfg.NoPoll, cfg.NoReconcile = !c.net("poll"), !c.net("reconcile")
-		cfg.PollTick = 200 * time.Millisecond
+		cfg.PollTick, cfg.ListEvery = 200*time.Millisecond, 500*time.Millisecond
 		cfg.RetryGaps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = time.Second, 5*time.Second, time.Second/2
 		cfg.CancelGrace, cfg.ForgottenAfter = 3*time.Second, 5*time.Second

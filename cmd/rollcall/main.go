@@ -25,6 +25,7 @@ type commands struct {
 	Serve    serveCmd    `cmd:"" help:"Run the server."`
 	Demo     demoCmd     `cmd:"" help:"A whole Rollcall with a simulated vendor and a batch that fills."`
 	Doctor   doctorCmd   `cmd:"" help:"Check everything that must be right; exit 1 with a line for each problem."`
+	Bench    benchCmd    `cmd:"" help:"Measure; exit 1 when an aim isn't held."`
 	Sandbox  sandboxCmd  `cmd:"" help:"Run the simulated vendor."`
 	Migrate  migrateCmd  `cmd:"" help:"Look after the database's schema."`
 	User     userCmd     `cmd:"" help:"Look after people's accounts."`

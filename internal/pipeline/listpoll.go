@@ -38,7 +38,7 @@ const (
 
 // The ages at which the looks at a job grow rarer.
 const (
-	youngAge = time.Minute
+	youngAge = 45 * time.Second
 	grownAge = 2 * time.Minute
 	oldAge   = 10 * time.Minute
 )

@@ -316,8 +316,8 @@ func TestRarerLooksAtOlderJobs(t *testing.T) {
 		most    time.Duration
 		overdue bool
 	}{
-		{"young", 50 * time.Second, -time.Hour, 0, false},
-		{"a minute", 70 * time.Second, 2500 * time.Millisecond, 7500 * time.Millisecond, false},
+		{"young", 40 * time.Second, -time.Hour, 0, false},
+		{"a minute", time.Minute, 2500 * time.Millisecond, 7500 * time.Millisecond, false},
 		{"three minutes", 3 * time.Minute, 5 * time.Second, 15 * time.Second, false},
 		{"overdue", 31 * time.Minute, 15 * time.Second, 45 * time.Second, true},
 	} {
