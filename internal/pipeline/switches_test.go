@@ -232,26 +232,40 @@ func underSwitches(t *testing.T, seed uint64, switches sandbox.Switches) {
 	r := newRig(t, setup{
 		sandbox: func(c *sandbox.Config) {
 			c.Seed, c.Switches, c.LateFor, c.EarlyLag = seed, switches, 200*time.Millisecond, 100*time.Millisecond
+			c.Parallelism = 12 // So that a cancelled job has pages that run and pages that don't.
 		},
 		pipeline: silent(func(c *pipeline.Config) {
 			c.WebhookFallback, c.MissingGap = 300*time.Millisecond, 250*time.Millisecond
-			c.AdoptGap = 100 * time.Millisecond
+			c.AdoptGap, c.CancelGrace = 100*time.Millisecond, 1500*time.Millisecond
 			c.RetryGaps = []time.Duration{1} // Each waits for the queue's scheduler, which comes every 5 s.
 		}),
 	})
 	r.front.set(aside)
-	if err := r.sandbox.SetFaults(mildFaults()); err != nil {
+	faults := mildFaults()
+	if switches.ChildrenListed {
+		// A crawl's page that is sent again by itself and the vendor's own job for
+		// that page are alike: when the answer is lost, either may be adopted.
+		faults[sandbox.FaultItemFail] = 0
+	}
+	if err := r.sandbox.SetFaults(faults); err != nil {
 		t.Fatal(err)
 	}
 	resume := r.pauseWebhook("extract_completed")
-	batches := []int64{r.submitMany(seed), r.submitSingles(seed)}
+	page := fmt.Sprintf("https://shop.sandbox.test/item/%d?crawl-", seed+1)
+	crawl := pipeline.CrawlOptions{Depth: 2, Limit: 12, SameDomainOnly: true}
+	batches := []int64{r.submitMany(seed), r.submitSingles(seed), r.startCrawl(page+"whole", crawl)}
+	cancelled := []int64{r.submitSlow(seed), r.startCrawl(page+"cancelled", crawl)}
 	r.foreignSync()
+	for _, id := range cancelled {
+		r.cancelAtTheVendor(id)
+	}
 	if err := r.pipe.ReconcileNow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	resume()
+	batches = append(batches, cancelled...)
 	for _, id := range batches {
-		r.ended(id)
+		r.crawled(id)
 	}
 	r.wantTrue(batches...)
 }
@@ -284,6 +298,27 @@ func (r *rig) submitSingles(seed uint64) int64 {
 		urls = append(urls, fmt.Sprintf("https://news.sandbox.test/%s?single-%d", path, seed))
 	}
 	return r.submit(store.KindExtract, urls...)
+}
+
+// submitSlow submits a batch of pages that take their time.
+func (r *rig) submitSlow(seed uint64) int64 {
+	r.t.Helper()
+	var urls []string
+	for i := range 10 {
+		urls = append(urls, fmt.Sprintf("https://shop.sandbox.test/slow/300ms?slow-%d-%d", seed, i))
+	}
+	return r.submit(store.KindBatch, urls...)
+}
+
+// cancelAtTheVendor cancels a batch once the vendor has it, or may have it.
+func (r *rig) cancelAtTheVendor(batch int64) {
+	r.t.Helper()
+	eventually(r.t, "the call", func() bool {
+		return r.number(`SELECT count(*) FROM jobs WHERE batch_id = $1 AND state IN ('intended', 'calling')`, batch) == 0
+	})
+	if _, err := r.pipe.CancelBatch(r.t.Context(), batch); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // pauseWebhook switches a webhook of ours off at the vendor until the returned

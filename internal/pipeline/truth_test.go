@@ -12,27 +12,30 @@ import (
 	"rollcall/internal/sandbox"
 )
 
-// truth is what the vendor's books say of each URL, whichever job it was in.
+// truth is what the vendor's books say, by job and URL.
 type truth struct {
-	outcomes map[string][]*sandbox.Outcome
+	outcomes map[string]map[string][]*sandbox.Outcome
+	invalid  map[string]map[string]bool
 	jobs     map[string][]string // The vendor's jobs that a URL was submitted in.
-	invalid  map[string]bool
 }
 
 func (r *rig) truth() truth {
-	t := truth{map[string][]*sandbox.Outcome{}, map[string][]string{}, map[string]bool{}}
+	t := truth{map[string]map[string][]*sandbox.Outcome{}, map[string]map[string]bool{}, map[string][]string{}}
 	books := r.sandbox.Books()
 	for i := range books.Jobs {
 		j := &books.Jobs[i]
-		for _, u := range j.Submitted {
-			t.jobs[fromAside(u)] = append(t.jobs[fromAside(u)], j.ID)
+		t.outcomes[j.ID], t.invalid[j.ID] = map[string][]*sandbox.Outcome{}, map[string]bool{}
+		if j.Kind != "sync" { // A sync call has no job that could be known.
+			for _, u := range j.Submitted {
+				t.jobs[fromAside(u)] = append(t.jobs[fromAside(u)], j.ID)
+			}
 		}
 		for _, u := range j.Invalid {
-			t.invalid[fromAside(u)] = true
+			t.invalid[j.ID][fromAside(u)] = true
 		}
 		for k := range j.Outcomes {
 			o := &j.Outcomes[k]
-			t.outcomes[o.URL] = append(t.outcomes[o.URL], o)
+			t.outcomes[j.ID][o.URL] = append(t.outcomes[j.ID][o.URL], o)
 		}
 	}
 	return t
@@ -42,23 +45,27 @@ func (r *rig) truth() truth {
 type told struct {
 	url, state, code string
 	markdown, html   []byte
-	content          bool // Whether there is a result.
+	content          bool     // Whether there is a result.
+	lineage          []string // The vendor's jobs that carried it.
 }
 
-func (r *rig) told(batch int64) []told {
+func (r *rig) told(batch int64) []*told {
 	r.t.Helper()
-	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown, r.html, r.item_id IS NOT NULL
+	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown, r.html, r.item_id IS NOT NULL,
+			coalesce((SELECT string_agg(j.vendor_job_id, ' ') FROM job_items ji JOIN jobs j ON j.id = ji.job_id WHERE ji.item_id = i.id), '')
 		FROM items i LEFT JOIN results r ON r.item_id = i.id WHERE i.batch_id = $1 ORDER BY i.position`, batch)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer rows.Close()
-	var out []told
+	var out []*told
 	for rows.Next() {
-		var o told
-		if err := rows.Scan(&o.url, &o.state, &o.code, &o.markdown, &o.html, &o.content); err != nil {
+		o := new(told)
+		var lineage string
+		if err := rows.Scan(&o.url, &o.state, &o.code, &o.markdown, &o.html, &o.content, &lineage); err != nil {
 			r.t.Fatal(err)
 		}
+		o.lineage = strings.Fields(lineage)
 		out = append(out, o)
 	}
 	if err := rows.Err(); err != nil {
@@ -67,32 +74,36 @@ func (r *rig) told(batch int64) []told {
 	return out
 }
 
-// differs says how an item differs from what the vendor made of its URL; empty
-// when it does not. What the vendor completed must be stored, to the byte; what
-// failed has the vendor's code; what was cancelled never ran to its end.
-func (t truth) differs(o told) string {
+// differs says how an item differs from what the vendor's jobs in its lineage
+// made of its URL; empty when it does not. What one of them completed must be
+// stored, to the byte; what failed has the vendor's code; what was cancelled
+// never ran to its end.
+func (t truth) differs(o *told) string {
 	if (o.state == "stored") != o.content {
 		return "state and result do not go together"
 	}
-	var seen []string
-	for _, v := range t.outcomes[o.url] {
-		switch {
-		case v.Status == "completed" && o.state != "stored":
-			return "the vendor completed it"
-		case v.Status == "completed" && sameSum(v.MarkdownSHA256, o.markdown) && sameSum(v.HTMLSHA256, o.html):
-			return ""
-		case v.Status == "failed" && o.state == "failed" && v.Code == o.code, v.Status == "cancelled" && o.state == "cancelled":
-			return ""
+	why := "no job of the vendor's explains it"
+	for _, id := range o.lineage {
+		if t.invalid[id][o.url] && o.state == "failed" && o.code == "INVALID_URL" {
+			why = ""
 		}
-		seen = append(seen, v.Status+" "+v.Code)
+		for _, v := range t.outcomes[id][o.url] {
+			switch {
+			case v.Status == "completed" && o.state != "stored":
+				return "the vendor completed it"
+			case v.Status == "completed" && sameSum(v.MarkdownSHA256, o.markdown) && sameSum(v.HTMLSHA256, o.html),
+				v.Status == "failed" && o.state == "failed" && v.Code == o.code,
+				v.Status == "cancelled" && o.state == "cancelled":
+				why = ""
+			case why != "":
+				why = fmt.Sprintf("the vendor says %s %s", v.Status, v.Code)
+			}
+		}
 	}
-	switch {
-	case o.state == "failed" && o.code == "INVALID_URL" && t.invalid[o.url]:
-		return ""
-	case o.state == "cancelled" && len(t.jobs[o.url]) == 0:
-		return "" // Withdrawn before any call.
+	if o.state == "cancelled" && o.code == "CANCELLED" {
+		return "" // Withdrawn before any call, or before it was sent again.
 	}
-	return fmt.Sprintf("the vendor says %q", strings.Join(seen, ", "))
+	return why
 }
 
 func sameSum(sum string, content []byte) bool {
@@ -128,10 +139,25 @@ func (r *rig) untrue(batches ...int64) []string {
 	return out
 }
 
+// mischarged lists the vendor's jobs of which Rollcall has another charge on
+// its books than the vendor has.
+func (r *rig) mischarged() []string {
+	r.t.Helper()
+	var out []string
+	books := r.sandbox.Books()
+	for i := range books.Jobs {
+		j := &books.Jobs[i]
+		if got := r.number(`SELECT coalesce(max(charged), $2) FROM jobs WHERE vendor_job_id = $1`, j.ID, j.Charged); got != int64(j.Charged) {
+			out = append(out, fmt.Sprintf("%s job %s cost %d, and %d here", j.Kind, j.ID, j.Charged, got))
+		}
+	}
+	return out
+}
+
 // wantTrue wants the roll call to be the vendor's truth.
 func (r *rig) wantTrue(batches ...int64) {
 	r.t.Helper()
-	for _, why := range r.untrue(batches...) {
+	for _, why := range append(r.untrue(batches...), r.mischarged()...) {
 		r.t.Error(why)
 	}
 }
