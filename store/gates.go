@@ -36,10 +36,14 @@ func (q Queries) CloseGate(ctx context.Context, name string, now, until time.Tim
 }
 
 // OpenGate forgets a gate's closings after a call went through. One that is
-// still closed stays so: the call was under way when it closed.
+// still closed stays so, since the call was under way when it closed; but what
+// was learned counts: the vendor takes some calls, and the guess how long to
+// wait does not go on growing.
 func (q Queries) OpenGate(ctx context.Context, name string, now time.Time) error {
-	_, err := q.db.NewRaw(`UPDATE gates SET closings = 0, closed_until = NULL
-		WHERE name = ? AND closings > 0 AND closed_until <= ?`, name, now).Exec(ctx)
+	_, err := q.db.NewRaw(`UPDATE gates SET closings = CASE WHEN closed_until > ?now THEN 1 ELSE 0 END,
+			closed_until = CASE WHEN closed_until > ?now THEN closed_until END
+		WHERE name = ?name AND (closings > 1 OR (closings = 1 AND closed_until <= ?now))`,
+		named{"name": name, "now": now}).Exec(ctx)
 	return translate(err)
 }
 
