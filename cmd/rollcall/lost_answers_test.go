@@ -75,6 +75,7 @@ func (d *desk) chargedOnce(id int64, took time.Duration) {
 // long is measured by TestKilledInTheMiddle. Jobs that were being called for keep their claims.
 func (d *desk) freeTasks() {
 	d.t.Helper()
+	d.quietDown()
 	if _, err := d.store.SQL().ExecContext(d.t.Context(), "UPDATE river_job SET state = 'available' WHERE state = 'running'"); err != nil {
 		d.t.Fatal(err)
 	}

@@ -32,8 +32,12 @@ func TestRollingRestart(t *testing.T) {
 		servers[i] = start(t, vars[i], "serve")
 		servers[i].address()
 	}
+	// Both have the same URLs: the books are looked at when no call is under way any more.
 	for _, id := range batches {
-		d.home(id, 60*time.Second)
+		d.until(id, 60*time.Second, func(b *store.Batch) bool { return b.Outstanding == 0 })
+	}
+	for _, id := range batches {
+		d.home(id, time.Second)
 	}
 	d.kept(lb)
 }
