@@ -88,6 +88,8 @@ func overviewStories() []story {
 	}}
 	troubled.System.Paused, troubled.System.PausedReason = true, "402 from the vendor"
 	troubled.System.Submit = views.GateState{Closed: true, Until: now().Add(90 * time.Second)}
+	troubled.System.Effective, troubled.System.ModeSince = "poll", before(3*time.Minute)
+	troubled.System.ModeReason = "the webhook for batch_completed was switched off"
 	troubled.Webhooks[1].State = "inactive"
 	troubled.Webhooks[2].State = "secret_unknown"
 	troubled.Running, troubled.Live = nil, false
@@ -110,7 +112,10 @@ func overviewProps(role string) views.OverviewProps {
 	return views.OverviewProps{
 		Layout: layout("Overview", views.SectionOverview, role), Live: true,
 		Running: batchRows()[:2], Latest: batchRows()[2:], Days: days(), Total: total,
-		System: views.SystemState{Mode: "auto", Effective: "webhook", Queue: views.Known(3), Open: views.Known(6)},
+		System: views.SystemState{
+			Mode: "auto", Effective: "webhook", ModeSince: before(26 * time.Hour),
+			ModeReason: "49 of the last 50 completed jobs had their webhook within 60 s", Queue: views.Known(3), Open: views.Known(6),
+		},
 		Webhooks: []views.WebhookHealth{
 			{Event: "extraction.completed", State: "active", LastDelivery: before(4 * time.Second), OnTime: views.Known(47), OutOf: views.Known(50)},
 			{Event: "batch.completed", State: "active", LastDelivery: before(8 * time.Minute), OnTime: views.Known(9), OutOf: views.Known(10)},

@@ -220,6 +220,7 @@ func (v *visitor) submit(path string, form url.Values) page {
 // fakePipeline notes what it is asked and answers what a test wants; the real
 // one has its own tests, and needs a vendor.
 type fakePipeline struct {
+	distrust   atomic.Bool // Of webhooks.
 	mu         sync.Mutex
 	submitted  []pipeline.Submission
 	received   []pipeline.Incoming
@@ -309,7 +310,7 @@ func (f *fakePipeline) KnownEndpoint(_ context.Context, endpoint string) (bool, 
 	return endpoint != f.unknown, f.lookUp
 }
 
-func (f *fakePipeline) WebhooksTrusted(context.Context) (bool, error) { return true, nil }
+func (f *fakePipeline) WebhooksTrusted(context.Context) (bool, error) { return !f.distrust.Load(), nil }
 
 func (f *fakePipeline) Receive(ctx context.Context, in pipeline.Incoming) pipeline.Answer {
 	if f.receiveCtx != nil {

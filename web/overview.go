@@ -85,8 +85,7 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 	if err != nil {
 		return err
 	}
-	p.System.Mode = s.cfg.Mode
-	if p.System.Effective, err = s.effectiveMode(ctx); err != nil {
+	if err := s.overviewMode(ctx, &p.System); err != nil {
 		return err
 	}
 	for _, gate := range gates {
@@ -116,16 +115,26 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 	return err
 }
 
-// effectiveMode is what auto means now; "" in the other modes.
-func (s *Server) effectiveMode(ctx context.Context) (string, error) {
+// overviewMode says what auto means now, since when and why. Asking is what makes the pipeline judge, so that comes
+// first.
+func (s *Server) overviewMode(ctx context.Context, state *views.SystemState) error {
+	state.Mode = s.cfg.Mode
 	if s.cfg.Mode != string(pipeline.ModeAuto) {
-		return "", nil
+		return nil
 	}
 	trusted, err := s.pipeline.WebhooksTrusted(ctx)
-	if trusted {
-		return string(pipeline.ModeWebhook), err
+	if err != nil {
+		return err
 	}
-	return string(pipeline.ModePoll), err
+	state.Effective = string(pipeline.ModePoll)
+	if trusted {
+		state.Effective = string(pipeline.ModeWebhook)
+	}
+	last, err := s.store.LastModeChange(ctx)
+	if err == nil && last != nil && last.Mode == state.Effective {
+		state.ModeSince, state.ModeReason = last.At, last.Reason
+	}
+	return err
 }
 
 func (s *Server) overviewWebhooks(ctx context.Context, p *views.OverviewProps) error {

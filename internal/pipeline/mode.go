@@ -60,6 +60,14 @@ func (m *modeWatch) webhooks(ctx context.Context) (bool, error) {
 	return hooks, nil
 }
 
+// forget has the next who asks judge anew: something about the webhooks may
+// have changed.
+func (m *modeWatch) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = time.Time{}
+}
+
 // judge is auto mode's rule: live webhooks, and four in five of the last jobs
 // told of in time. With too few jobs to judge by, live webhooks are trusted.
 // It returns the reason for people beside the verdict.

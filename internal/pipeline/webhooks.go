@@ -25,6 +25,7 @@ const webhookPath = "/webhooks/geonode/"
 // RegisterWebhooks makes sure there is a live subscription of ours for each
 // event type at PublicURL. Event types that have one are left as they are.
 func (p *Pipeline) RegisterWebhooks(ctx context.Context) ([]*store.Webhook, error) {
+	defer p.mode.forget()
 	if p.cfg.PublicURL == "" {
 		return nil, errors.New("webhooks need ROLLCALL_PUBLIC_URL: the address under which the vendor reaches this server")
 	}
@@ -197,6 +198,7 @@ func (p *Pipeline) allWebhooks(ctx context.Context) ([]geonode.Webhook, error) {
 // went inactive, moved or vanished without us is marked so, and one that came
 // back is live again.
 func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
+	defer p.mode.forget()
 	mine, err := p.store.Webhooks(ctx)
 	if err != nil || len(mine) == 0 {
 		return err

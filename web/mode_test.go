@@ -1,0 +1,32 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+)
+
+// TestOverviewTellsWhatAutoModeMeans, since when and why, and says nothing of a reason that isn't that of the mode.
+func TestOverviewTellsWhatAutoModeMeans(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	want := func(text string, reason bool) {
+		t.Helper()
+		got := v.get("/").text("[data-testid=mode]")
+		if !strings.Contains(got, text) || strings.Contains(got, "because") != reason {
+			t.Errorf("got %q, want %q in it, a reason: %v", got, text, reason)
+		}
+	}
+	b.server.cfg.Mode = string(pipeline.ModeAuto)
+	want("Auto: ends are learned of by webhook", false)
+	b.exec(t, `INSERT INTO mode_changes (id, at, mode, reason) VALUES (1, '2026-11-29 12:00:00+00', 'webhook', 'all is well'),
+		(2, '2026-11-29 14:03:00+00', 'poll', '31 of the last 50 completed jobs had their webhook within 60 s')`)
+	want("Auto: ends are learned of by webhook", false)
+	b.pipeline.distrust.Store(true)
+	want("by polling because 31 of the last 50 completed jobs had their webhook within 60 s since 29 Nov 2026, 14:03 UTC", true)
+	b.server.cfg.Mode = string(pipeline.ModePoll)
+	want("Poll: ends are learned of by polling", false)
+}
