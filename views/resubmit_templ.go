@@ -87,7 +87,7 @@ func Resubmit(p ResubmitProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.URLs, "info", "repeat", plural(p.URLs, "URL is", "URLs are")+" asked for again"+filterText(p), "They count as outstanding again, in the batch they belong to. Their earlier jobs stay in their story.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.URLs, "info", "repeat", plural(p.URLs, "URL is", "URLs are")+" asked for again"+filterText(p), "Outstanding again, each in its own batch. The jobs that carried it before stay in its story.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -68,10 +68,7 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	props := views.BatchProps{
 		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
-		RollCall: rollCall(&row.Batch), MayCancel: row.EndedAt == nil && row.Kind != store.KindSync,
-	}
-	if row.EndedAt == nil {
-		props.CancelAt = orZero(row.CancelRequestedAt)
+		RollCall: rollCall(&row.Batch), MayCancel: mayCancelBatch(&row.Batch), CancelAt: cancelAsked(&row.Batch),
 	}
 	if props.Options, err = batchOptions(&row.Batch); err != nil {
 		return err
@@ -231,7 +228,20 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 	tabs := itemTabs(b, views.StateAll)
 	return views.BatchLiveProps{
 		RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
+		ID: idText(id), MayCancel: mayCancelBatch(b), CancelAt: cancelAsked(b),
 	}, b.EndedAt != nil && still(jobs), err
+}
+
+// mayCancelBatch reports a batch of which something may be left to stop.
+func mayCancelBatch(b *store.Batch) bool { return b.EndedAt == nil && b.Kind != store.KindSync }
+
+// cancelAsked is when a batch that goes on was to be cancelled; zero when it
+// wasn't.
+func cancelAsked(b *store.Batch) time.Time {
+	if b.EndedAt != nil {
+		return time.Time{}
+	}
+	return orZero(b.CancelRequestedAt)
 }
 
 // still reports whether none of the jobs will change by itself any more: the
