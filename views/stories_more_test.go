@@ -19,7 +19,7 @@ func jobStories() []story {
 		NextPollAt: now().Add(12 * time.Second), Timeline: timeline(), Items: itemRows(),
 	}
 	analyst := job
-	analyst.Layout = layout("Job 104", views.SectionBatches, views.RoleAnalyst)
+	analyst.Layout, analyst.PollDue = layout("Job 104", views.SectionBatches, views.RoleAnalyst), true
 	fresh := views.JobProps{
 		Layout: layout("Job 108", views.SectionBatches, views.RoleAnalyst), ID: "7a1cb3f0-9f1e-4c33-a7a0-5b4d9d6e8f10", Kind: "extract", State: "refused",
 		BatchID: "12", BatchName: hostile, Attempt: 1, Error: "The vendor refused it: 422 VALIDATION_ERROR, " + hostile,

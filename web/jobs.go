@@ -88,6 +88,7 @@ func (s *Server) job(c echo.Context) error {
 		return err
 	}
 	props := jobProps(story)
+	props.PollDue = !props.NextPollAt.IsZero() && !props.NextPollAt.After(s.now())
 	items, err := s.store.PageJobItems(ctx, id, after, pageRows+1)
 	if err != nil {
 		return fmt.Errorf("items of job %d: %w", id, err)

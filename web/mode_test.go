@@ -30,3 +30,19 @@ func TestOverviewTellsWhatAutoModeMeans(t *testing.T) {
 	b.server.cfg.Mode = string(pipeline.ModePoll)
 	want("Poll: ends are learned of by polling", false)
 }
+
+// TestJobWhosePollIsDue doesn't show a next poll in the past: while lists answer for a job it stays due.
+func TestJobWhosePollIsDue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	b.seed(t, "november", 8)
+	b.exec(t, `UPDATE jobs SET state = 'accepted', next_poll_at = '2026-11-29 12:00:00+00' WHERE id = 1`)
+	if got := v.get("/jobs/1").text("main"); !strings.Contains(got, "Next poll due, within seconds") {
+		t.Errorf("got %q", got)
+	}
+	b.exec(t, `UPDATE jobs SET next_poll_at = '2096-11-29 12:00:00+00' WHERE id = 1`)
+	if got := v.get("/jobs/1").text("main"); !strings.Contains(got, "Next poll 29 Nov 2096") {
+		t.Errorf("got %q", got)
+	}
+}
