@@ -132,6 +132,9 @@ func moves() []move {
 		{"wake when due", open[:1], "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return contains(id)(tx.WakeDue(ctx, now, now.Add(time.Minute), 1000))
 		}},
+		{"wake when listed", open[:1], "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
+			return contains(id)(tx.WakeListed(ctx, []int64{id}, now, now.Add(time.Minute)))
+		}},
 	}
 }
 
