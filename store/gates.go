@@ -113,3 +113,23 @@ func (q Queries) SetSetting(ctx context.Context, key, value string, now time.Tim
 		key, value, now).Exec(ctx)
 	return translate(err)
 }
+
+const alarmKey = "alarm"
+
+// RaiseAlarm notes that something is wrong for all jobs at once.
+func (q Queries) RaiseAlarm(ctx context.Context, reason string, now time.Time) error {
+	return q.SetSetting(ctx, alarmKey, reason, now)
+}
+
+// Alarm is the last one raised, and when; "" when there was none since.
+func (q Queries) Alarm(ctx context.Context, since time.Time) (string, time.Time, error) {
+	var rows []struct {
+		Value     string
+		UpdatedAt time.Time
+	}
+	err := q.db.NewRaw(`SELECT value, updated_at FROM settings WHERE key = ? AND updated_at >= ?`, alarmKey, since).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return "", time.Time{}, translate(err)
+	}
+	return rows[0].Value, rows[0].UpdatedAt, nil
+}

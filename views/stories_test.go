@@ -115,6 +115,7 @@ func overviewProps(role string) views.OverviewProps {
 		System: views.SystemState{
 			Mode: "auto", Effective: "webhook", ModeSince: before(26 * time.Hour),
 			ModeReason: "49 of the last 50 completed jobs had their webhook within 60 s", Queue: views.Known(3), Open: views.Known(6),
+			Alarm: "the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that", AlarmAt: before(9 * time.Second),
 		},
 		Webhooks: []views.WebhookHealth{
 			{Event: "extraction.completed", State: "active", LastDelivery: before(4 * time.Second), OnTime: views.Known(47), OutOf: views.Known(50)},

@@ -21,6 +21,8 @@ const (
 	overviewLatest  = 5
 	recordOf        = 50
 	inTime          = time.Minute
+	// alarmShown is how long an alarm is shown that is not raised again.
+	alarmShown = 5 * time.Minute
 )
 
 // overview is GET /.
@@ -86,6 +88,10 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 		return err
 	}
 	if err := s.overviewMode(ctx, &p.System); err != nil {
+		return err
+	}
+	p.System.Alarm, p.System.AlarmAt, err = s.store.Alarm(ctx, s.now().Add(-alarmShown))
+	if err != nil {
 		return err
 	}
 	for _, gate := range gates {

@@ -89,6 +89,8 @@ func eventWords(kind string) (string, string) {
 		return "cancel", "The vendor could not cancel"
 	case "page_too_large":
 		return "asked", "A page of results was too large"
+	case "pages_lacking":
+		return "uncertain", "Fewer pages than the vendor counts"
 	case "withdrawn":
 		return "refused", "Withdrawn before a call"
 	case "woken":

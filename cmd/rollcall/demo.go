@@ -32,7 +32,7 @@ type demoCmd struct {
 	Nets         []string      `enum:"webhook,poll,reconcile" default:"webhook,poll,reconcile" help:"The nets that are on."`
 	Seed         uint64        `default:"1" help:"Decides the pages and the faults."`
 	Data         string        `placeholder:"DIR" help:"Folder to keep the database in. Default: a temporary one, removed on exit."`
-	Timeout      time.Duration `default:"10m" help:"With --once: how long it may take."`
+	Timeout      time.Duration `default:"20m" help:"With --once: how long it may take."`
 }
 
 // Run sets everything up, submits the batch and shows how it fills.

@@ -20,6 +20,10 @@ const (
 	demoRunTime    = 500 * time.Millisecond // Of a page, when somebody watches.
 	demoRPS        = 500
 	demoCalls      = 8
+	// registerFor is how long a vendor full of faults is asked for its webhooks, and registerEvery how often.
+	registerFor, registerEvery = 30 * time.Second, 500 * time.Millisecond
+	// demoMissingGap is longer than the sandbox's rows can be late.
+	demoMissingGap = 3 * time.Second
 	// demoGiveUpAfter ends the jobs of a vendor that never ends some, or loses many: long enough for all others.
 	demoGiveUpAfter = 2 * time.Minute
 )
@@ -167,8 +171,8 @@ func (c *demoCmd) openPipeline(ctx context.Context, d *demo) error {
 		cfg.NoPoll, cfg.NoReconcile = !c.net("poll"), !c.net("reconcile")
 		cfg.PollTick, cfg.ListEvery = 200*time.Millisecond, 500*time.Millisecond
 		cfg.RetryGaps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
-		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = time.Second, 5*time.Second, time.Second/2
-		cfg.CancelGrace, cfg.ForgottenAfter = 3*time.Second, 5*time.Second
+		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = demoMissingGap, 5*time.Second, time.Second/2
+		cfg.CancelGrace, cfg.ForgottenAfter = demoMissingGap, 5*time.Second
 		if c.hopeless() {
 			cfg.GiveUpAfter = demoGiveUpAfter
 		}
@@ -176,11 +180,24 @@ func (c *demoCmd) openPipeline(ctx context.Context, d *demo) error {
 }
 
 // registerWebhooks registers the three event types. What an earlier demo in the same folder registered, this vendor
-// doesn't know, and the check finds out.
+// doesn't know, and the check finds out. A vendor whose faults keep it from answering is asked again for a while.
 func (d *demo) registerWebhooks(ctx context.Context) error {
 	if err := d.pipeline.CheckWebhooks(ctx); err != nil {
 		d.log.InfoContext(ctx, "webhooks of an earlier demo not checked", slog.Any("error", err))
 	}
-	_, err := d.pipeline.RegisterWebhooks(ctx)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, registerFor)
+	defer cancel()
+	tick := time.NewTicker(registerEvery)
+	defer tick.Stop()
+	for {
+		_, err := d.pipeline.RegisterWebhooks(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }

@@ -43,6 +43,11 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 				return finish(ctx, tx, s.task)
 			}
 		}
+		if lacks {
+			if err := s.noteLack(ctx, tx, e.total, now); err != nil {
+				return err
+			}
+		}
 		return s.close(ctx, tx, e.status, carried, missing, ends, now)
 	})
 	if err != nil {
@@ -58,6 +63,19 @@ func (s *settling) lacksPages(ctx context.Context, tx store.Tx, total geonode.Co
 	}
 	shown, err := tx.CountCrawlPages(ctx, s.job.ID)
 	return int64(shown) < total.N, err
+}
+
+// noteLack says on the crawl's page that its vendor counts pages that it never
+// showed: nobody knows which, so there is no item to fail.
+func (s *settling) noteLack(ctx context.Context, tx store.Tx, total geonode.Count, now time.Time) error {
+	shown, err := tx.CountCrawlPages(ctx, s.job.ID)
+	if err != nil {
+		return err
+	}
+	return tx.InsertEvents(ctx, []store.JobEvent{{
+		JobID: s.job.ID, At: now, Kind: "pages_lacking",
+		Detail: fmt.Sprintf("the vendor counts %d pages, and two complete reads show %d", total.N, shown),
+	}})
 }
 
 // passGap is how far apart two reads are that both count an item missing. The

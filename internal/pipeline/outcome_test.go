@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,6 +120,9 @@ func TestManyNotFoundFailNothing(t *testing.T) {
 	eventually(t, "some reads of the new process", func() bool { return r.number(`SELECT sum(not_found) FROM jobs`) > reads+40 })
 	if got := r.number(`SELECT count(*) FROM jobs WHERE state <> 'accepted'`); got != 0 {
 		t.Errorf("got %d jobs given up, want none", got)
+	}
+	if reason, _, err := r.store.Alarm(t.Context(), time.Now().Add(-time.Minute)); err != nil || !strings.Contains(reason, "more than a fifth") {
+		t.Errorf("the alarm is %q, %v; want it to say that many are lost", reason, err)
 	}
 	gone.Store(false)
 	r.wantBatch(r.ended(id), 15, 0, 0)

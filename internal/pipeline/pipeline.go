@@ -153,6 +153,7 @@ type Pipeline struct {
 	lists   listSizes
 	health  health
 	clock   clock
+	alarms  alarms
 
 	stop    context.CancelFunc
 	loops   sync.WaitGroup

@@ -260,13 +260,10 @@ func (s *settling) believed(ctx context.Context, tx store.Tx, n int, first, now 
 		return "", err
 	}
 	if s.job.Account != s.cfg.Account {
-		s.log.ErrorContext(ctx, "job not found, but it was made with another API key: nothing is failed",
-			slog.Int64("job_id", s.job.ID))
-		return "", nil
+		return "", s.raise(ctx, "jobs that were made with another API key are not found; they wait until that key is back or their time is up")
 	}
 	if s.health.alarming() {
-		s.log.ErrorContext(ctx, "many jobs are not found or refused: nothing is failed", slog.Int64("job_id", s.job.ID))
-		return "", nil
+		return "", s.raise(ctx, "the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that")
 	}
 	return "VENDOR_FORGOT", nil
 }
