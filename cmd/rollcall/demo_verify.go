@@ -149,7 +149,11 @@ func newTruth(books sandbox.Books) truth {
 		job := &books.Jobs[i]
 		byURL := map[string]sandbox.Outcome{}
 		for o := range job.Outcomes {
-			byURL[job.Outcomes[o].URL] = job.Outcomes[o]
+			outcome := job.Outcomes[o]
+			if !slices.Contains([]string{"completed", "failed", "cancelled"}, job.Status) {
+				outcome.Status = job.Status // A job that never ends brings nothing, whatever its pages are.
+			}
+			byURL[outcome.URL] = outcome
 		}
 		for _, url := range job.Invalid {
 			byURL[url] = sandbox.Outcome{URL: url, Status: "invalid"}
@@ -198,7 +202,7 @@ func (a answer) judgeFailure(outcomes []sandbox.Outcome) string {
 	brought := slices.ContainsFunc(outcomes, func(o sandbox.Outcome) bool { return o.Status == "completed" })
 	// A job that never ends, or that the vendor lost, is given up.
 	givenUp := slices.Contains([]string{"GAVE_UP", "VENDOR_FORGOT"}, a.code)
-	known := slices.Contains([]string{"failed", "invalid"}, last.Status) || givenUp && slices.Contains([]string{"queued", "processing"}, last.Status)
+	known := slices.Contains([]string{"failed", "invalid"}, last.Status) || givenUp && slices.Contains([]string{"queued", "processing", "forgotten"}, last.Status)
 	if brought || (last.Status == "failed" && last.Code != a.code) || !known {
 		return fmt.Sprintf("failed with %s, the vendor's books have %+v", a.code, outcomes)
 	}
