@@ -12,13 +12,13 @@ import (
 )
 
 // TestManyExtractJobsSettleByTheList: without webhooks the vendor's list tells
-// which of hundreds of jobs have ended, and only these are fetched.
+// which of many jobs have ended, and only these are fetched.
 func TestManyExtractJobsSettleByTheList(t *testing.T) {
 	t.Parallel()
-	const jobs = 300
+	const jobs = 150
 	r := newRig(t, setup{
 		noWebhooks: true,
-		sandbox:    func(c *sandbox.Config) { c.RunTime, c.Parallelism = 300*time.Millisecond, 40 },
+		sandbox:    func(c *sandbox.Config) { c.RunTime, c.Parallelism = 300*time.Millisecond, 60 },
 		pipeline:   func(c *pipeline.Config) { c.Mode = pipeline.ModePoll },
 	})
 	id := r.submit(store.KindExtract, sandbox.MadeURLs(jobs, 5)...)

@@ -18,7 +18,7 @@ import (
 // are listed and how, and how the list misbehaves.
 type shelf struct {
 	r     *rig
-	clock *shifted
+	clock *stopped
 
 	mu         sync.Mutex
 	status     map[string]string
@@ -34,12 +34,30 @@ type shelf struct {
 	reads map[string]int // And for single jobs.
 }
 
+// stopped is a clock that moves only when a test puts it forward.
+type stopped struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *stopped) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *stopped) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
 // newShelf is a rig whose pipeline does nothing by itself but settle, with a
 // shelf as its vendor. Due jobs wait for the test to call ListPoll or Poll.
 func newShelf(t *testing.T, tune ...func(*pipeline.Config)) *shelf {
 	t.Helper()
 	s := &shelf{
-		clock: &shifted{}, status: map[string]string{}, created: map[string]time.Time{}, reads: map[string]int{},
+		clock: &stopped{at: time.Now().UTC().Truncate(time.Second)}, status: map[string]string{}, created: map[string]time.Time{}, reads: map[string]int{},
 	}
 	s.r = newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) {
 		deaf(c)
