@@ -49,6 +49,11 @@ func TestAlerts(t *testing.T) {
 	if got := operator.submit("/dispatch/resume", nil); got.status != http.StatusSeeOther || b.pipeline.resumes != 1 {
 		t.Errorf("resume: got %d, called %d times", got.status, b.pipeline.resumes)
 	}
+	part := operator.request(http.MethodGet, "/reconcile", nil)
+	part.Header.Set("HX-Request", "true")
+	if got := operator.do(part); got.status != http.StatusOK || got.text(".note-success") != "" {
+		t.Errorf("part of a page: got %d and the note %q, which is for a whole one", got.status, got.text(".note-success"))
+	}
 	if got := operator.get("/"); got.text(".note-success") == "" {
 		t.Error("no note about what was done")
 	}

@@ -105,7 +105,12 @@ func (s *Server) bareLayout(c echo.Context, title string) views.Layout {
 	return l
 }
 
+// takeFlash leaves the note to a whole page: a page that asks for a part of
+// itself anew shows none, and may be the one that was left for another.
 func (s *Server) takeFlash(c echo.Context, l *views.Layout) error {
+	if c.Request().Header.Get("HX-Request") != "" {
+		return nil
+	}
 	session := sessionOf(c)
 	text, ok := session.Values[keyFlash].(string)
 	if !ok {
@@ -153,8 +158,11 @@ func pauseAlert(gate *store.Gate) views.Alert {
 			title = fmt.Sprintf("Dispatch is paused: the vendor answered %d", *gate.PausedStatus)
 		}
 	}
+	if gate.PausedReason != "" {
+		text += "Reason: " + gate.PausedReason
+	}
 	return views.Alert{
-		Level: "danger", Title: title, Text: strings.TrimSpace(text + gate.PausedReason), Since: orZero(gate.PausedAt), Resume: true,
+		Level: "danger", Title: title, Text: strings.TrimSpace(text), Since: orZero(gate.PausedAt), Resume: true,
 	}
 }
 

@@ -55,6 +55,9 @@ func openChrome(t *testing.T, base string) *chrome {
 	t.Cleanup(cancelTimeout)
 	b := &chrome{t: t, ctx: ctx, base: base, axe: string(axe)}
 	b.do(chromedp.EmulateViewport(1280, 900))
+	if err := b.theme("light"); err != nil {
+		t.Fatal(err)
+	}
 	b.listen()
 	return b
 }
@@ -168,6 +171,14 @@ func (b *chrome) check(name string) {
 	b.said = nil
 }
 
+// theme is the system's. Nothing moves on the way to another color: a button halfway there has neither's contrast.
+func (b *chrome) theme(name string) error {
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	return err
+}
+
 // picture keeps a screenshot when ROLLCALL_SCREENSHOTS names a folder, wide
 // and narrow, light and dark.
 func (b *chrome) picture(name string) {
@@ -180,8 +191,7 @@ func (b *chrome) picture(name string) {
 		name, theme string
 		width       int64
 	}{{"narrow-dark", "dark", 360}, {"wide-dark", "dark", 1280}, {"narrow-light", "light", 360}, {"wide-light", "light", 1280}} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.theme}}}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		if err := b.theme(look.theme); err != nil {
 			b.t.Log(err)
 			return
 		}

@@ -340,7 +340,7 @@ func (s *show) pausedAccount() {
 func (s *show) modeSwitch() {
 	s.t.Helper()
 	s.visit("/")
-	s.until("[data-testid=system]", "(?i)now webhook")
+	s.until("[data-testid=system]", "(?i)by webhook")
 	s.must(s.sandbox.SetFaults(sandbox.Faults{sandbox.FaultWebhookOff: 1}))
 	s.submit("Comes home by polling", sandbox.MadeURLs(4, 6)...)
 	s.home()
@@ -350,7 +350,7 @@ func (s *show) modeSwitch() {
 	s.until("[data-testid=runs]", "a person")
 	s.check("reconciled")
 	s.visit("/")
-	s.until("[data-testid=system]", "(?i)now poll")
+	s.until("[data-testid=system]", "(?i)by polling")
 	s.until(".note-danger", "switched it off")
 	s.check("mode-switched")
 }
