@@ -132,8 +132,16 @@ func TestLiveInABrowser(t *testing.T) {
 	}
 	o.until(t, `document.querySelector("#count-stored")?.textContent === "6" && document.querySelector("[data-live-state]").hidden`)
 
-	o.open(t, fmt.Sprintf("%s/batches/%d", b.url, other.batch))
+	// What was ticked stays ticked while rows come.
+	o.open(t, fmt.Sprintf("%s/batches/%d/items?state=failed", b.url, other.batch))
 	o.until(t, `document.querySelector("[data-live-state]")?.textContent === "Live"`)
+	o.run(t, `document.querySelector("#items .tick").click()`)
+	b.exec(t, `UPDATE items SET state = 'failed', error_code = 'X', ended_at = now() WHERE id = $1`, other.items[2])
+	b.exec(t, `UPDATE batches SET failed = failed + 1 WHERE id = $1`, other.batch)
+	if err := b.store.Notify(t.Context(), other.batch); err != nil {
+		t.Fatal(err)
+	}
+	o.until(t, `document.querySelectorAll("#items .tick").length === 3 && document.querySelector("#items .tick").checked && document.querySelectorAll("#items .tick:checked").length === 1`)
 	for _, line := range o.console {
 		if !strings.Contains(line, "net::ERR_") {
 			t.Errorf("console: %s", line)
