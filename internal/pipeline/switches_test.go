@@ -37,7 +37,7 @@ func knobs() []knob {
 	for _, name := range []string{
 		"events_for_failed", "events_for_cancelled", "delivery_id_per_attempt", "retries_keep_signature", "paused_keep",
 		"index_accepted", "invalid_objects", "sync_listed", "sync_fires", "children_listed", "children_fire",
-		"cancel_freezes", "cancelled_omitted", "log_without_job",
+		"cancel_freezes", "cancelled_omitted", "log_without_job", "results_shuffled", "plan_detail",
 	} {
 		all = append(all, knob{name, []any{false, true}})
 	}
@@ -232,6 +232,7 @@ func underSwitches(t *testing.T, seed uint64, switches sandbox.Switches) {
 	r := newRig(t, setup{
 		sandbox: func(c *sandbox.Config) {
 			c.Seed, c.Switches, c.LateFor, c.EarlyLag = seed, switches, 200*time.Millisecond, 100*time.Millisecond
+			c.MaxURLsPerBatch = 8
 			c.Parallelism = 12 // So that a cancelled job has pages that run and pages that don't.
 		},
 		pipeline: silent(func(c *pipeline.Config) {

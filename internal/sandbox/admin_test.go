@@ -139,6 +139,45 @@ func TestListOrder(t *testing.T) {
 	}
 }
 
+func TestResultsShuffled(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Switches.ResultsShuffled = true
+	r := setup(t, cfg)
+	path := r.finish(r.batch(MadeURLs(12, 1)...)).str("job_id")
+	var indexes []int
+	for page := 1; page <= 3; page++ {
+		rows := r.call("GET", "/v1/batch/"+path+"?page_size=4&page="+strconv.Itoa(page), nil).want(200)
+		for i := range rows.list("results") {
+			indexes = append(indexes, rows.num("results", i, "input_index"))
+		}
+	}
+	if slices.IsSorted(indexes) {
+		t.Errorf("got %v, which is an order", indexes)
+	}
+	slices.Sort(indexes)
+	if !slices.Equal(indexes, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
+		t.Errorf("got %v, want each once", indexes)
+	}
+}
+
+func TestPlanDetail(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.MaxURLsPerBatch = 2
+	r := setup(t, cfg)
+	body := map[string]any{"urls": MadeURLs(3, 1)}
+	if got := r.call("POST", "/v1/batch", body).want(422).str("code"); got != "VALIDATION_ERROR" {
+		t.Errorf("got %s", got)
+	}
+	if err := r.SetSwitches(Switches{PlanDetail: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.call("POST", "/v1/batch", body).want(422).str("detail", 0, "type"); got != "too_long" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestLogWithoutJob(t *testing.T) {
 	t.Parallel()
 	cfg := quick()

@@ -54,7 +54,7 @@ func (s *Sandbox) checkSize(urls []string) error {
 		return invalid("missing", "A value is needed here", "body", "urls")
 	case n == 0:
 		return invalid("too_short", "The list should have at least 1 item", "body", "urls")
-	case n > max(hardBatchLimit, s.cfg.MaxURLsPerBatch):
+	case n > max(hardBatchLimit, s.cfg.MaxURLsPerBatch), n > s.cfg.MaxURLsPerBatch && s.Switches().PlanDetail:
 		return invalid("too_long", "The list has too many items", "body", "urls")
 	case n > s.cfg.MaxURLsPerBatch:
 		return errPlan(fmt.Sprintf("The plan allows %d URLs in a batch and %d were sent.", s.cfg.MaxURLsPerBatch, n))

@@ -30,9 +30,13 @@ type Switches struct {
 	IndexAccepted bool `json:"index_accepted"`
 	// InvalidObjects reports invalid URLs as objects. Default: as plain strings.
 	InvalidObjects bool `json:"invalid_objects"`
-	// ListOrder is the order of the job lists: "newest" (also "") first, "oldest" first, or "shuffled", where a new job may
-	// come to stand anywhere.
+	// ListOrder is the order of the job lists and of the delivery log: "newest" (also "") first, "oldest" first, or
+	// "shuffled", where a new row may come to stand anywhere.
 	ListOrder string `json:"list_order"`
+	// ResultsShuffled lists the results of a batch or crawl in no order. Default: by input_index, or as they were found.
+	ResultsShuffled bool `json:"results_shuffled"`
+	// PlanDetail refuses a batch over the plan's size like a request that is wrong in itself. Default: as a standard error.
+	PlanDetail bool `json:"plan_detail"`
 	// SyncListed shows sync calls in the extract job list, and SyncFires lets them fire extract_completed. Default: neither.
 	SyncListed bool `json:"sync_listed"`
 	SyncFires  bool `json:"sync_fires"`

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (s *Sandbox) snap(j *job, page, size int, truth bool) snapshot {
 	if size == 0 {
 		skip, take = 0, len(j.items)
 	}
-	for _, it := range j.items[:len(j.items)-s.hiddenRows(j, truth)] {
+	for _, it := range s.resultOrder(j.items[:len(j.items)-s.hiddenRows(j, truth)]) {
 		if it.status == stateQueued || it.status == stateProcessing ||
 			(it.status == stateCancelled && s.switches.CancelledOmitted) {
 			continue
@@ -134,7 +135,7 @@ func (s *Sandbox) list(
 	defer s.mu.Unlock()
 	out := wireJobs{Jobs: []any{}, Page: page, PageSize: size}
 	total := 0
-	for _, j := range s.ordered(a.lists[k]) {
+	for _, j := range ordered(s, a.lists[k], func(j *job) string { return j.id }) {
 		if !s.listed(j) || !within(j.created.Time, from, to) ||
 			(status != "" && status != s.shown(j)) || !match(j) {
 			continue
@@ -147,18 +148,31 @@ func (s *Sandbox) list(
 	return reply{http.StatusOK, out}, nil
 }
 
-// ordered walks jobs in the order of the lists. The caller holds mu.
-func (s *Sandbox) ordered(jobs []*job) iter.Seq2[int, *job] {
+// resultOrder is the order in which results are listed. The caller holds mu.
+func (s *Sandbox) resultOrder(items []*item) []*item {
+	if !s.switches.ResultsShuffled {
+		return items
+	}
+	return shuffled(s.dice, items, func(it *item) string { return it.url + "#" + strconv.Itoa(it.index) })
+}
+
+// ordered walks a list that grows at its end in the order that lists have. The caller holds mu.
+func ordered[T any](s *Sandbox, list []T, name func(T) string) iter.Seq2[int, T] {
 	switch s.switches.ListOrder {
 	case "oldest":
-		return slices.All(jobs)
+		return slices.All(list)
 	case "shuffled":
-		mixed := slices.Clone(jobs)
-		slices.SortFunc(mixed, func(a, b *job) int { return cmp.Compare(s.dice.number("order", a.id), s.dice.number("order", b.id)) })
-		return slices.All(mixed)
+		return slices.All(shuffled(s.dice, list, name))
 	default:
-		return slices.Backward(jobs)
+		return slices.Backward(list)
 	}
+}
+
+// shuffled is the list in an order that says nothing and stays the same.
+func shuffled[T any](d dice, list []T, name func(T) string) []T {
+	return slices.SortedFunc(slices.Values(list), func(a, b T) int {
+		return cmp.Compare(d.number("order", name(a)), d.number("order", name(b)))
+	})
 }
 
 // listed says whether job lists show the job. The caller holds mu.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -197,7 +198,7 @@ func (s *Sandbox) rotateWebhook(c *call) (reply, error) {
 	})
 }
 
-// listDeliveries is GET /v1/webhooks/{webhook_id}/deliveries, newest first.
+// listDeliveries is GET /v1/webhooks/{webhook_id}/deliveries.
 func (s *Sandbox) listDeliveries(c *call) (reply, error) {
 	q := &query{values: c.r.URL.Query()}
 	page, size := q.number("page", 1, 0), q.number("page_size", 100, 100)
@@ -207,7 +208,7 @@ func (s *Sandbox) listDeliveries(c *call) (reply, error) {
 	}
 	return s.withHook(c, func(h *hook) reply {
 		rows := []any{}
-		for _, a := range slices.Backward(h.log) {
+		for _, a := range ordered(s, h.log, func(a *attempt) string { return a.id + "#" + strconv.Itoa(a.number) }) {
 			if status == "" || status == a.status {
 				rows = append(rows, s.viewAttempt(a))
 			}
