@@ -135,8 +135,8 @@
   // What a field holds, repeated where the page speaks of it.
   function mirror(field) {
     for (const each of document.querySelectorAll(`[data-mirror="${CSS.escape(field.id)}"]`)) {
-      const number = Number(field.value);
-      each.textContent = field.value.trim() !== "" && Number.isInteger(number) ? number.toLocaleString() : field.value;
+      const number = Number(field.value.replaceAll(",", ""));
+      each.textContent = Number.isInteger(number) && number > 0 ? number.toLocaleString() : "–";
     }
   }
 

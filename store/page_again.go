@@ -22,14 +22,18 @@ var lostCodes = []string{"SYNC_LOST", "GAVE_UP", "NOT_REPORTED", "VENDOR_FORGOT"
 
 // againSQL sums up chosen items. It is what package pipeline makes of them: a
 // batch's together, a crawl's seed as a crawl, everything else by itself.
-const againSQL = `SELECT count(*) AS items, count(*) FILTER (WHERE i.error_code IN (?lost)) AS lost,
+const againSQL = `WITH by_batch AS (
+	SELECT count(*) AS items, count(*) FILTER (WHERE i.error_code IN (?lost)) AS lost,
 		count(*) FILTER (WHERE seed.yes) AS seeds,
-		coalesce(sum(coalesce((b.options->'crawl'->>'limit')::bigint, 0)) FILTER (WHERE seed.yes), 0)::bigint AS limits,
+		count(*) FILTER (WHERE seed.yes) * coalesce((b.options->'crawl'->>'limit')::bigint, 0) AS limits,
 		count(*) FILTER (WHERE j.kind IS DISTINCT FROM 'batch') + ceil(count(*) FILTER (WHERE j.kind = 'batch') / ?per::numeric)::bigint AS jobs
 	FROM (?chosen) chosen JOIN items i ON i.id = chosen.id JOIN batches b ON b.id = i.batch_id
 	LEFT JOIN jobs j ON j.id = i.current_job_id
 	CROSS JOIN LATERAL (SELECT j.kind = 'crawl' AND EXISTS (SELECT FROM job_items ji
-		WHERE ji.job_id = j.id AND ji.input_index = 0 AND ji.item_id = i.id) AS yes) seed`
+		WHERE ji.job_id = j.id AND ji.input_index = 0 AND ji.item_id = i.id) AS yes) seed
+	GROUP BY b.id)
+SELECT coalesce(sum(items), 0)::bigint AS items, coalesce(sum(lost), 0)::bigint AS lost, coalesce(sum(seeds), 0)::bigint AS seeds,
+	coalesce(sum(limits), 0)::bigint AS limits, coalesce(sum(jobs), 0)::bigint AS jobs FROM by_batch`
 
 // PageAgain sums up those of the items that have failed or are cancelled, and
 // had by the given time. A job carries at most urlsPerJob of a batch's.

@@ -369,6 +369,9 @@ func TestAgain(t *testing.T) {
 	if got, err := s.PageAgain(ctx, ids, at, 2); got != want || err != nil {
 		t.Errorf("picked: got %+v, %v, want %+v", got, err, want)
 	}
+	if got, err := s.PageAgain(ctx, []int64{1 << 60}, at, 2); got != (store.Again{}) || err != nil {
+		t.Errorf("nothing: got %+v, %v", got, err)
+	}
 	if got, err := s.PageAgainMatching(ctx, store.Failed{}, 100, 2); got != want || err != nil {
 		t.Errorf("matching: got %+v, %v, want %+v", got, err, want)
 	}

@@ -128,7 +128,7 @@ func planStories() []story {
 		},
 	}
 	late := cancel
-	late.Plan = views.CancelPlan{Jobs: views.Known(2), RunsOut: views.Known(1), Ended: views.Known(1)}
+	late.Plan = views.CancelPlan{Jobs: views.Known(2), Ended: views.Known(2)}
 	jobs := cancel
 	jobs.Title, jobs.JobIDs, jobs.Action, jobs.Foreseen = "Cancel 2 jobs", []string{"104", "105"}, "/jobs/cancel", false
 	none := jobs

@@ -38,7 +38,7 @@ func TestCancelBatch(t *testing.T) {
 	b.pipeline.cancelPlan = pipeline.CancelPlan{Jobs: 30, Unsent: 12, UnsentURLs: 1200, Calling: 1, Stoppable: 3, StoppableURLs: 150, RunsOut: 13, Ended: 1}
 	plan := v.get(path + "/cancel")
 	for _, want := range []string{
-		"12 jobs with 1,200 URLs not sent yet", "1 call under way", "3 jobs at the vendor with 150 URLs outstanding", "may still land",
+		"12 jobs with 1,200 URLs not sent yet", "1 call under way", "3 jobs at the vendor with 150 URLs", "may still land",
 		"13 jobs that can't be stopped", "1 job already ended",
 	} {
 		if text := plan.text("[data-testid=plan]"); !strings.Contains(text, want) {
@@ -65,6 +65,10 @@ func TestCancelBatch(t *testing.T) {
 		t.Error("an ended batch can still be cancelled")
 	}
 	// Long after, from a page that was left open.
+	b.pipeline.cancelPlan = pipeline.CancelPlan{Jobs: 30, RunsOut: 30}
+	if out := v.get(path + "/cancel"); out.doc.Find("form[action='"+path+"/cancel']").Length() != 1 || !strings.Contains(out.text("[data-testid=plan]"), "Nothing more is sent") {
+		t.Errorf("a plan of jobs that run out: got %q, want their failures kept from being sent again", out.text("[data-testid=plan]"))
+	}
 	b.pipeline.cancelPlan = pipeline.CancelPlan{Jobs: 30, Ended: 30}
 	if late := v.get(path + "/cancel"); late.doc.Find("form[action='"+path+"/cancel']").Length() != 0 || !strings.Contains(late.text("[data-testid=plan]"), "Nothing is left to stop") {
 		t.Errorf("a plan of nothing: got %q", late.text("[data-testid=plan]"))

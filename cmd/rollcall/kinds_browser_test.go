@@ -27,7 +27,7 @@ type show struct {
 func openShow(t *testing.T) *show {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Config{
-		Seed: 7, RunTime: 100 * time.Millisecond, APIKeys: map[string]string{testVendorKey: sandbox.DefaultAccount},
+		Seed: 7, MaxCrawlDepth: 3, RunTime: 100 * time.Millisecond, APIKeys: map[string]string{testVendorKey: sandbox.DefaultAccount},
 		Switches: sandbox.Switches{CancelFreezes: true}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -122,6 +122,7 @@ func TestKindsInABrowser(t *testing.T) {
 	}
 	s := openShow(t)
 	s.crawl()
+	s.crawlTooDeep()
 	s.tryOne()
 	s.tryAndLose()
 	s.cancelBatch()
@@ -175,6 +176,19 @@ func (s *show) crawl() {
 	s.until("[data-testid=prose]", `\w{3,}`)
 	s.click(".tabs a[href$='tab=links']")
 	s.until("[data-testid=links]", "https://")
+}
+
+// crawlTooDeep is refused by the plan, in the vendor's words.
+func (s *show) crawlTooDeep() {
+	s.t.Helper()
+	s.visit("/crawls/new")
+	s.fill("#urls", "https://docs.sandbox.test/")
+	s.fill("#depth", "9")
+	s.click("main form [type=submit]")
+	s.until("#roll-call", `(?s)1\s+Failed`)
+	s.until("[data-testid=tree]", "(?i)depth")
+	s.until("[data-testid=jobs]", "(?is)refused|depth")
+	s.check("crawl-refused")
 }
 
 // tryOne sees the call under way, and then its answer on the same page.
