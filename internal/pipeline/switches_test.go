@@ -269,6 +269,22 @@ func underSwitches(t *testing.T, seed uint64, switches sandbox.Switches) {
 		r.crawled(id)
 	}
 	r.wantTrue(batches...)
+	r.wantVerified(switches)
+}
+
+// wantVerified wants every delivery to have been taken whose signature was not
+// spoilt on purpose.
+func (r *rig) wantVerified(switches sandbox.Switches) {
+	r.t.Helper()
+	sent := r.sandbox.Books().Deliveries
+	spoilt := int64(sent.WrongSignature + sent.Altered)
+	refused := r.number(`SELECT count(*) FROM deliveries WHERE verdict = 'refused'`)
+	if refused > 2*spoilt { // One that was sent twice is refused twice.
+		r.t.Errorf("%d deliveries were refused, and %d spoilt", refused, spoilt)
+	}
+	if taken := r.number(`SELECT count(*) FROM deliveries WHERE verdict <> 'refused'`); taken == 0 && switches.DisableAfter == 0 {
+		r.t.Errorf("no delivery was taken of %d", sent.Attempts)
+	}
 }
 
 // submitMany submits a batch with everything that a list of URLs may hold.
