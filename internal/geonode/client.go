@@ -192,8 +192,16 @@ func (c *Client) failure(in call, resp *http.Response, body []byte, readErr erro
 	if in.secret {
 		e.Body = ""
 	}
-	e.retryAfter, e.hasRetry = parseRetryAfter(resp.Header.Get("Retry-After"), c.cfg.Now())
+	e.retryAfter, e.hasRetry = parseRetryAfter(resp.Header.Get("Retry-After"), c.vendorNow(resp.Header))
 	return e
+}
+
+// vendorNow is the time by the clock that an answer's dates are by: its own, as its Date header shows it, or ours.
+func (c *Client) vendorNow(h http.Header) time.Time {
+	if at := headerDate(h); !at.IsZero() {
+		return at
+	}
+	return c.cfg.Now()
 }
 
 // unreadable is the error for a 2xx that isn't in the contract's shape.

@@ -209,12 +209,41 @@ func TestRetryAfter(t *testing.T) {
 			t.Parallel()
 			v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Retry-After", tc.header)
+				w.Header().Set("Date", noon.Format(http.TimeFormat))
 				says(http.StatusTooManyRequests, example(t, "error_throttled_429.json"))(w, r)
 			})
 			_, err := v.client(t).GetExtract(t.Context(), extractID)
 			got, has := wantError(t, err).RetryAfter()
 			if got != tc.want || has != tc.has {
 				t.Errorf("got %s %t, want %s %t", got, has, tc.want, tc.has)
+			}
+		})
+	}
+}
+
+// TestRetryAfterIsByTheVendorsClock: a date says how long to wait only beside the time of who wrote it.
+func TestRetryAfterIsByTheVendorsClock(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		date string
+		want time.Duration
+	}{
+		"Ahead":   {noon.Add(10 * time.Minute).Format(http.TimeFormat), 2 * time.Second},
+		"Missing": {"", 10*time.Minute + 2*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["Date"] = nil
+				if tc.date != "" {
+					w.Header().Set("Date", tc.date)
+				}
+				w.Header().Set("Retry-After", noon.Add(10*time.Minute+2*time.Second).Format(http.TimeFormat))
+				says(http.StatusTooManyRequests, example(t, "error_throttled_429.json"))(w, r)
+			})
+			_, err := v.client(t).GetExtract(t.Context(), extractID)
+			if got, has := wantError(t, err).RetryAfter(); got != tc.want || !has {
+				t.Errorf("got %s, %t, want %s", got, has, tc.want)
 			}
 		})
 	}

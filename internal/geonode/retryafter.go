@@ -11,7 +11,7 @@ import (
 const maxRetrySeconds = int64(math.MaxInt64 / time.Second)
 
 // parseRetryAfter reads a Retry-After header: whole seconds, or an HTTP date measured
-// against now. A wait in the past is zero, an enormous one the longest there is.
+// against now by the clock of who wrote it. A wait in the past is zero, an enormous one the longest there is.
 // The second value is false when there is nothing to read.
 func parseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
