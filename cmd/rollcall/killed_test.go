@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -53,6 +54,32 @@ func TestKilledInTheMiddle(t *testing.T) {
 		d.home(id, time.Second)
 	}
 	t.Logf("all of %d reads and %d calls under way was made up for %s after the kill", reading, calling, time.Since(died).Round(time.Second))
+}
+
+// TestKilledInReconcile kills a worker whose reconcile run reads a list: another process runs anew, and doesn't wait until
+// the dead run's time would have been up.
+func TestKilledInReconcile(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	ofWorker := newFront(t, d)
+	listed := ofWorker.holding(false, func(r *http.Request) bool { return r.URL.Path == "/v1/extract/jobs" })
+	vars := d.as("worker", ofWorker)
+	vars["ROLLCALL_RECONCILE_EVERY"] = "1s"
+	worker := start(t, vars, "serve")
+	listed.wait(t, 1)
+	left := start(t, d.as("worker", nil), "serve")
+	left.address()
+	worker.signal(os.Kill)
+	died := time.Now()
+	worker.exit(10 * time.Second)
+	const finished = "SELECT count(*) FROM reconcile_runs WHERE finished_at IS NOT NULL"
+	for d.number(finished) == 0 {
+		if time.Since(died) > resumed {
+			t.Fatalf("no reconcile run within %s of the kill", resumed)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Logf("reconciled %s after the kill", time.Since(died).Round(time.Second))
 }
 
 // quietDown waits for the last statements of a killed process, which the database goes on with.

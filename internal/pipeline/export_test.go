@@ -15,6 +15,9 @@ func (p *Pipeline) SealSecret(webhookID int64, version int, secret string) []byt
 // GroupQueue is how many deliveries may wait for a commit.
 const GroupQueue = groupQueue
 
+// EveryFull is the schedule of the reconcile timer.
+type EveryFull = everyFull
+
 // Queued is how many deliveries wait for a commit.
 func (p *Pipeline) Queued() int { return len(p.groups.queue) }
 

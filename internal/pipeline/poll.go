@@ -58,7 +58,8 @@ func (p *Pipeline) wakeGroup(ctx context.Context,
 	return n, nil
 }
 
-// Sweep looks after claims without a holder, held events and the foreign.
+// Sweep looks after claims without a holder, reconcile runs that died, held
+// events and the foreign.
 func (p *Pipeline) Sweep(ctx context.Context) error {
 	now := p.now()
 	expired, err := p.store.ExpiredClaims(ctx, now, sweepGroup)
@@ -72,6 +73,9 @@ func (p *Pipeline) Sweep(ctx context.Context) error {
 	}
 	if err := p.queue.adopt(ctx, expired); err != nil {
 		return fmt.Errorf("ask for adoption: %w", err)
+	}
+	if err := p.sweepRuns(ctx, now); err != nil {
+		return err
 	}
 	held, err := p.store.HeldKnown(ctx, sweepGroup)
 	if err != nil {

@@ -110,7 +110,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 			queueMaintenance: {MaxWorkers: 2}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
 		}
 		if !p.cfg.NoReconcile {
-			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(p.cfg.ReconcileEvery),
+			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(everyFull(p.cfg.ReconcileEvery),
 				func() (river.JobArgs, *river.InsertOpts) {
 					return reconcileArgs{Trigger: "timer"}, reconcileOpts()
 				}, &river.PeriodicJobOpts{ID: "reconcile"})}
@@ -121,6 +121,16 @@ func newQueue(p *Pipeline) (*queue, error) {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
 	return &queue{client: client, db: p.store.SQL()}, nil
+}
+
+// everyFull is a schedule of the full multiples of an interval, such as each
+// full ten minutes. An interval that began anew with each process that leads
+// the queue would never be over where one is replaced sooner.
+type everyFull time.Duration
+
+// Next implements river.PeriodicSchedule.
+func (e everyFull) Next(now time.Time) time.Time {
+	return now.Truncate(time.Duration(e)).Add(time.Duration(e))
 }
 
 // quiet keeps River's notes of every task out of the log.

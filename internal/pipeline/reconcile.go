@@ -37,8 +37,7 @@ func (w *reconcileWorker) Timeout(*river.Job[reconcileArgs]) time.Duration { ret
 
 // Work implements river.Worker.
 func (w *reconcileWorker) Work(ctx context.Context, task *river.Job[reconcileArgs]) error {
-	_, err := w.p.Reconcile(ctx, task.Args.Trigger)
-	return err
+	return w.p.reconcileHeld(ctx, task)
 }
 
 // ReconcileNow asks for a run at a person's word; it joins one under way.
