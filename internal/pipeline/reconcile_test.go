@@ -320,3 +320,22 @@ func TestReconcileOfAListThatShifts(t *testing.T) {
 		t.Errorf("a job was woken %d times, want once", got)
 	}
 }
+
+// TestReconcileThoughTheClocksDiffer: the list is the first thing that a
+// process asks the vendor, whose clock is ten minutes ahead.
+func TestReconcileThoughTheClocksDiffer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: func(c *sandbox.Config) {
+		c.Faults = sandbox.Faults{sandbox.FaultClockSkew: 1}
+	}})
+	id := r.submit(store.KindExtract, sandbox.MadeURLs(3, 34)...)
+	r.endedThere(3)
+	run, err := r.newPipeline(setup{}).Reconcile(t.Context(), "command")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Missing != 3 || run.Singly != 0 || run.Listed != 3 {
+		t.Errorf("got %+v, want three found in the list", run)
+	}
+	r.wantBatch(r.ended(id), 3, 0, 0)
+}
