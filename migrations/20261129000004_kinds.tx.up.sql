@@ -13,3 +13,12 @@ CREATE INDEX sync_calls_open_idx ON sync_calls (created_at) WHERE ended_at IS NU
 
 -- The pages of a crawl under one parent, and how many each has under it.
 CREATE INDEX crawl_pages_parent_idx ON crawl_pages (job_id, md5(parent_url));
+
+-- When a gate was paused: that time is not a job's, whose deadline it puts off.
+CREATE TABLE gate_pauses (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL REFERENCES gates (name),
+    paused_at timestamptz NOT NULL,
+    resumed_at timestamptz NOT NULL
+);
+CREATE INDEX gate_pauses_resumed_idx ON gate_pauses (name, resumed_at);

@@ -135,6 +135,22 @@ ALTER TABLE public.deliveries ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.gate_pauses (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    paused_at timestamp with time zone NOT NULL,
+    resumed_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE public.gate_pauses ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.gate_pauses_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.gates (
     name text NOT NULL,
     closed_until timestamp with time zone,
@@ -581,6 +597,9 @@ ALTER TABLE ONLY public.crawl_pages
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.gate_pauses
+    ADD CONSTRAINT gate_pauses_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.gates
     ADD CONSTRAINT gates_pkey PRIMARY KEY (name);
 
@@ -686,6 +705,8 @@ CREATE INDEX deliveries_received_idx ON public.deliveries USING btree (received_
 
 CREATE INDEX deliveries_verdict_idx ON public.deliveries USING btree (verdict, received_at DESC, id DESC) WHERE (verdict <> 'accepted'::text);
 
+CREATE INDEX gate_pauses_resumed_idx ON public.gate_pauses USING btree (name, resumed_at);
+
 CREATE INDEX items_current_job_idx ON public.items USING btree (current_job_id);
 
 CREATE INDEX items_failed_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
@@ -769,6 +790,9 @@ ALTER TABLE ONLY public.crawl_pages
 
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.gate_pauses
+    ADD CONSTRAINT gate_pauses_name_fkey FOREIGN KEY (name) REFERENCES public.gates(name);
 
 ALTER TABLE ONLY public.items
     ADD CONSTRAINT items_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;

@@ -62,29 +62,31 @@ func (q Queries) TakeProbe(ctx context.Context, name string, now, next time.Time
 	return n == 1, err
 }
 
-// ResumeGate opens a paused gate and notes when that was.
+// pausesKept is how long it is known when a gate was paused: longer than any
+// deadline that a pause puts off.
+const pausesKept = 90 * 24 * time.Hour
+
+// ResumeGate opens a paused gate and notes how long it was paused.
 func (q Queries) ResumeGate(ctx context.Context, name string, now time.Time) (bool, error) {
-	n, err := affected(q.db.NewRaw(`WITH opened AS (
-			UPDATE gates SET paused_at = NULL, paused_status = NULL, paused_reason = '', probe_at = NULL,
-				closed_until = NULL, closings = 0 WHERE name = ?name AND paused_at IS NOT NULL RETURNING name)
-		INSERT INTO settings (key, value, updated_at) SELECT ?key, name, ?now FROM opened
-		ON CONFLICT (key) DO UPDATE SET updated_at = EXCLUDED.updated_at`,
-		named{"name": name, "key": resumedKey(name), "now": now}).Exec(ctx))
+	n, err := affected(q.db.NewRaw(`WITH was AS (SELECT name, paused_at FROM gates WHERE name = ?name AND paused_at IS NOT NULL FOR UPDATE),
+		opened AS (
+			UPDATE gates g SET paused_at = NULL, paused_status = NULL, paused_reason = '', probe_at = NULL,
+				closed_until = NULL, closings = 0 FROM was WHERE g.name = was.name RETURNING g.name, was.paused_at),
+		forgotten AS (DELETE FROM gate_pauses WHERE name = ?name AND resumed_at < ?old)
+		INSERT INTO gate_pauses (name, paused_at, resumed_at) SELECT name, paused_at, greatest(?now, paused_at) FROM opened`,
+		named{"name": name, "now": now, "old": now.Add(-pausesKept)}).Exec(ctx))
 	return n == 1, err
 }
 
-// GateResumed is when a gate was last opened after a pause; zero when it never
-// was paused.
-func (q Queries) GateResumed(ctx context.Context, name string) (time.Time, error) {
-	var at []time.Time
-	err := q.db.NewRaw(`SELECT updated_at FROM settings WHERE key = ?`, resumedKey(name)).Scan(ctx, &at)
-	if err != nil || len(at) == 0 {
-		return time.Time{}, translate(err)
-	}
-	return at[0], nil
+// GatePaused is for how long the gate was paused between two times, as far as
+// it has been opened again.
+func (q Queries) GatePaused(ctx context.Context, name string, from, to time.Time) (time.Duration, error) {
+	var seconds float64
+	err := q.db.NewRaw(`SELECT coalesce(extract(epoch FROM sum(least(resumed_at, ?to) - greatest(paused_at, ?from))), 0)::float8
+		FROM gate_pauses WHERE name = ?name AND resumed_at > ?from AND paused_at < ?to`,
+		named{"name": name, "from": from, "to": to}).Scan(ctx, &seconds)
+	return time.Duration(seconds * float64(time.Second)), translate(err)
 }
-
-func resumedKey(gate string) string { return "gate_resumed_" + gate }
 
 // Setting returns a small fact the installation shares, "" when it is not set.
 func (q Queries) Setting(ctx context.Context, key string) (string, error) {

@@ -56,3 +56,31 @@ func TestACallThatGoesThroughWhileTheGateIsClosedLeavesItClosed(t *testing.T) {
 		t.Errorf("after its end: %s, want it open", got)
 	}
 }
+
+// TestPausedTimeIsAddedUp: of two pauses only what lies in the time asked about
+// counts, and a gate that is paused over and over does not begin anew.
+func TestPausedTimeIsAddedUp(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	pause := func(from, to time.Duration) {
+		if _, err := s.PauseGate(t.Context(), store.GateRead, 401, "refused", now.Add(from), now.Add(from)); err != nil {
+			t.Fatal(err)
+		}
+		if opened, err := s.ResumeGate(t.Context(), store.GateRead, now.Add(to)); err != nil || !opened {
+			t.Fatalf("opened %v, %v", opened, err)
+		}
+	}
+	pause(0, 10*time.Minute)
+	pause(time.Hour, time.Hour+5*time.Minute)
+	if opened, err := s.ResumeGate(t.Context(), store.GateRead, now.Add(2*time.Hour)); err != nil || opened {
+		t.Errorf("opened %v, %v; want nothing to open", opened, err)
+	}
+	got, err := s.GatePaused(t.Context(), store.GateRead, now.Add(4*time.Minute), now.Add(time.Hour+2*time.Minute))
+	if want := 8 * time.Minute; err != nil || got != want {
+		t.Errorf("paused for %s, %v; want %s", got, err, want)
+	}
+	if got, err := s.GatePaused(t.Context(), store.GateSubmit, now, now.Add(time.Hour)); err != nil || got != 0 {
+		t.Errorf("the other gate was paused for %s, %v", got, err)
+	}
+}

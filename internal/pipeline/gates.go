@@ -118,16 +118,16 @@ func (g *gateWatch) failed(ctx context.Context, name string, cause error) (time.
 }
 
 // late reports whether what began then is past its deadline. Time in which the
-// account was paused is ours and starts it anew.
+// account was paused is ours and does not count.
 func (g *gateWatch) late(ctx context.Context, name string, began, now time.Time) (bool, error) {
 	if now.Sub(began) <= g.p.cfg.GiveUpAfter {
 		return false, nil
 	}
-	resumed, err := g.p.store.GateResumed(ctx, name)
+	paused, err := g.p.store.GatePaused(ctx, name, began, now)
 	if err != nil {
-		return false, fmt.Errorf("look when gate %s was opened: %w", name, err)
+		return false, fmt.Errorf("look how long gate %s was paused: %w", name, err)
 	}
-	return now.Sub(resumed) > g.p.cfg.GiveUpAfter, nil
+	return now.Sub(began)-paused > g.p.cfg.GiveUpAfter, nil
 }
 
 // close shuts the gate for as long as the vendor asks, or a growing guess. No
