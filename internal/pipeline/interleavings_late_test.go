@@ -1,7 +1,10 @@
 package pipeline_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,13 +20,16 @@ func TestInterleavingGivenUpThenLate(t *testing.T) {
 	r := newRig(t, setup{pipeline: func(c *pipeline.Config) {
 		c.GiveUpAfter, c.WebhookFallback, c.NoReconcile = 500*time.Millisecond, 200*time.Millisecond, true
 	}})
-	url := "https://shop.sandbox.test/slow/4s"
+	finish, deliver := r.unfinished(), r.holdDeliveries()
+	url := "https://shop.sandbox.test/item/1"
 	id := r.submit(store.KindExtract, url)
-	b := r.batch(id, func(b *store.Batch) bool { return b.Outstanding == 0 })
+	b := r.ended(id)
 	r.wantBatch(b, 0, 1, 0)
 	if got := r.code(id, url); got != "GAVE_UP" {
 		t.Errorf("got %q, want GAVE_UP", got)
 	}
+	finish()
+	deliver()
 	b = r.batch(id, func(b *store.Batch) bool { return b.Stored() == 1 })
 	r.wantBatch(b, 1, 0, 0)
 	if b.StoredWebhook != 1 {
@@ -53,30 +59,31 @@ func TestInterleavingCancelAgainstCompletion(t *testing.T) {
 	})
 	t.Run("pages come in after it", func(t *testing.T) {
 		t.Parallel()
+		open := make(chan struct{})
+		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			<-open
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<h1>Page "+req.URL.Path+"</h1>")
+		}))
+		t.Cleanup(site.Close)
+		release := sync.OnceFunc(func() { close(open) })
+		t.Cleanup(release)
 		r := newRig(t, setup{
-			noWebhooks: true, sandbox: func(c *sandbox.Config) { c.Parallelism = 3 },
-			pipeline: func(c *pipeline.Config) { c.CancelGrace = 2 * time.Second },
+			noWebhooks: true, sandbox: func(c *sandbox.Config) { c.Parallelism, c.AllowPrivate = 3, true },
+			pipeline: func(c *pipeline.Config) { c.CancelGrace = 3 * time.Second },
 		})
 		var urls []string
-		for _, site := range []string{"a", "b", "c", "d", "e", "f"} {
-			urls = append(urls, "https://"+site+".sandbox.test/slow/1s")
+		for _, page := range []string{"a", "b", "c", "d", "e", "f"} {
+			urls = append(urls, site.URL+"/"+page)
 		}
 		id := r.submit(store.KindBatch, urls...)
-		eventually(t, "three pages to run", func() bool {
-			n := 0
-			for _, j := range r.sandbox.Books().Jobs {
-				for _, o := range j.Outcomes {
-					if o.Status == "processing" {
-						n++
-					}
-				}
-			}
-			return n == 3
-		})
 		r.accepted(id)
+		eventually(t, "three pages to run", func() bool { return r.pagesRunning() == 3 })
 		if _, err := r.pipe.CancelBatch(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "the vendor's yes", func() bool { return r.number(`SELECT count(*) FROM job_events WHERE kind = 'cancel_called'`) == 1 })
+		release()
 		b := r.ended(id)
 		r.wantBatch(b, 3, 0, 3)
 		if b.Charged != 3 {
@@ -84,6 +91,20 @@ func TestInterleavingCancelAgainstCompletion(t *testing.T) {
 		}
 		r.wantTrue(id)
 	})
+}
+
+// pagesRunning is how many pages run at the vendor.
+func (r *rig) pagesRunning() int {
+	n := 0
+	books := r.sandbox.Books()
+	for i := range books.Jobs {
+		for k := range books.Jobs[i].Outcomes {
+			if books.Jobs[i].Outcomes[k].Status == "processing" {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // givenUp submits a URL whose job runs for longer than jobs are waited for, and

@@ -222,15 +222,21 @@ func (d dated) WriteHeader(status int) {
 // and no sweep has come.
 func TestReconcileClaimsHeldEvents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) { reconcileAlone(c); c.PollTick = time.Hour }})
+	s := setup{noWebhooks: true, pipeline: reconcileAlone}
+	r := newRig(t, s)
 	id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
 	r.endedThere(1)
+	if err := r.pipe.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	r.exec(`INSERT INTO processed_events (vendor_job_id, event_type, received_at, state)
 		SELECT vendor_job_id, 'extract_completed', $1, 'held' FROM jobs`, time.Now())
 	r.front.set(hideJobs)
+	r.pipe = r.newPipeline(s)
 	if run := r.reconcile(); run.Held != 1 {
 		t.Errorf("got %+v, want one held event claimed", run)
 	}
+	r.start(s)
 	r.wantBatch(r.ended(id), 1, 0, 0)
 	if got := r.text(`SELECT state FROM processed_events`); got != "claimed" {
 		t.Errorf("the event is %s, want claimed", got)
