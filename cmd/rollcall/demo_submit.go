@@ -29,11 +29,11 @@ func (c *demoCmd) submit(ctx context.Context, d *demo, text string, by *int64) (
 	case store.KindBatch, store.KindExtract, store.KindSync:
 	}
 	var ids []int64
-	for _, s := range all {
-		s.CreatedBy = by
-		got, err := d.pipeline.Submit(ctx, s)
+	for i := range all {
+		all[i].CreatedBy = by
+		got, err := d.pipeline.Submit(ctx, all[i])
 		if err != nil {
-			return nil, fmt.Errorf("submit %s: %w", s.Name, err)
+			return nil, fmt.Errorf("submit %s: %w", all[i].Name, err)
 		}
 		ids = append(ids, got.BatchID)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"rollcall/internal/geonode"
 	"rollcall/store"
@@ -30,9 +31,55 @@ func (p *Pipeline) compareExtract(ctx context.Context, c *call, id string) (cand
 	return ours, nil
 }
 
+// seenBatches remembers of each of the vendor's batches that was looked at one
+// URL that it holds: a batch that was read for one lost call and is not its
+// own need not be read again for every other. It is only a saving of calls.
+type seenBatches struct {
+	mu sync.Mutex
+	by map[string]string // The vendor's id, and a URL as normalURL spells it.
+}
+
+// seenMost bounds what is remembered; a lost call is looked for within minutes.
+const seenMost = 5000
+
+// note remembers a URL of the batch.
+func (s *seenBatches) note(id string, rows []geonode.BatchItem) {
+	if len(rows) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil || len(s.by) >= seenMost {
+		s.by = map[string]string{}
+	}
+	s.by[id] = normalURL(rows[0].URL)
+}
+
+// other reports a batch that is known to hold a URL that the call did not send.
+func (s *seenBatches) other(id string, c *call) bool {
+	s.mu.Lock()
+	url, ok := s.by[id]
+	s.mu.Unlock()
+	return ok && !c.sends(url)
+}
+
+// sends reports whether the call sent a URL, as normalURL spells it.
+func (c *call) sends(url string) bool {
+	if c.normal == nil {
+		c.normal = map[string]bool{}
+		for _, it := range c.items {
+			c.normal[normalURL(it.URL)] = true
+		}
+	}
+	return c.normal[url]
+}
+
 // compareBatch reads all of a batch's results and holds them against what was
 // sent. A batch that still runs has not shown all its URLs.
 func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candidate, error) {
+	if p.seen.other(id, c) {
+		return notOurs, nil
+	}
 	carried := make([]store.CarriedItem, len(c.items))
 	for i, it := range c.items {
 		carried[i] = store.CarriedItem{InputIndex: it.InputIndex, ItemID: it.ItemID, URL: it.URL}
@@ -46,6 +93,7 @@ func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candid
 		if err != nil {
 			return notOurs, err
 		}
+		p.seen.note(id, got.Results)
 		var aside []string
 		for _, u := range got.InvalidURLs.List {
 			aside = append(aside, u.URL)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
 	"rollcall/store"
 )
@@ -41,6 +42,29 @@ func TestLostAnswerIsAdopted(t *testing.T) {
 			r.balanced(id)
 		})
 	}
+}
+
+// TestManyLostBatchesAreNotReadForEachOther: a batch that was read for one lost
+// call is not read again for every other.
+func TestManyLostBatchesAreNotReadForEachOther(t *testing.T) {
+	t.Parallel()
+	const jobs, perJob = 20, 5
+	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) { c.URLsPerJob = perJob }})
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isSubmit(req) {
+			next.ServeHTTP(httptest.NewRecorder(), req)
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, req)
+	})
+	id := r.submit(store.KindBatch, sandbox.MadeURLs(jobs*perJob, 9)...)
+	r.wantBatch(r.ended(id), jobs*perJob, 0, 0)
+	// Each is read once for whoever looked first, once for its own call and once
+	// or twice when it is settled; each for all others would be a hundred and more.
+	if n := r.sandbox.Books().Calls["batch.status"].Total; n > 5*jobs {
+		t.Errorf("%d status calls for %d lost batches", n, jobs)
+	}
+	r.balanced(id)
 }
 
 // TestLostRequestIsCalledAgain: the call never reached the vendor. Only after

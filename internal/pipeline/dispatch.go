@@ -50,6 +50,7 @@ type call struct {
 	options Options
 	headers map[string]string
 	items   []store.SendItem
+	normal  map[string]bool // The items' URLs as normalURL spells them, once they are asked for.
 }
 
 // accepted is the vendor's yes, of whatever kind.

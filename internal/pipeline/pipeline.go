@@ -154,6 +154,7 @@ type Pipeline struct {
 	health  health
 	clock   clock
 	alarms  alarms
+	seen    seenBatches
 
 	stop    context.CancelFunc
 	loops   sync.WaitGroup
