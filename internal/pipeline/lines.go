@@ -117,4 +117,3 @@ func clip(s string, n int) string {
 	}
 	return s[:n] + "…"
 }
-
