@@ -89,6 +89,9 @@ func startBrowser(t *testing.T) context.Context {
 			break
 		}
 	}
+	if path == "" && os.Getenv("ROLLCALL_BROWSER") == "required" {
+		t.Fatal("no Chromium on PATH, and make test wants one")
+	}
 	if path == "" {
 		t.Skip("no Chromium on PATH")
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ func openTab(t *testing.T) *tab {
 			path = found
 			break
 		}
+	}
+	if path == "" && os.Getenv("ROLLCALL_BROWSER") == "required" {
+		t.Fatal("no Chromium on PATH, and make test wants one")
 	}
 	if path == "" {
 		t.Skip("no Chromium on PATH")

@@ -36,6 +36,9 @@ func findChromium(t *testing.T) string {
 			return path
 		}
 	}
+	if os.Getenv("ROLLCALL_BROWSER") == "required" {
+		t.Fatal("no Chromium on PATH, and make test wants one")
+	}
 	t.Skip("no Chromium on PATH; make test installs it")
 	return ""
 }
