@@ -29,6 +29,9 @@ func TestCancelWithdrawsWhatWasNotSent(t *testing.T) {
 		t.Error("the batch has not ended")
 	}
 	r.start(setup{noWebhooks: true})
+	if err := r.pipe.Idle(t.Context()); err != nil { // Their tasks have run.
+		t.Fatal(err)
+	}
 	if n := len(r.sandbox.Books().Jobs); n != 0 {
 		t.Errorf("the vendor was asked for %d jobs that were cancelled before", n)
 	}
@@ -70,27 +73,32 @@ func TestCancelOfAnExtractJobLetsItRunOut(t *testing.T) {
 
 func TestCancelDuringTheCallReachesTheVendorAfterIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{})
-	calling, goOn := make(chan struct{}), make(chan struct{})
-	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-		if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/v1/batch") {
-			close(calling)
-			<-goOn
-		}
-		next.ServeHTTP(w, req)
-	})
-	batch := r.submit(store.KindBatch, sandbox.MadeURLs(20, 1)...)
-	<-calling
-	done, err := r.pipe.CancelBatch(t.Context(), batch)
-	if err != nil || done.Calling != 1 {
-		t.Fatalf("got %+v, %v; want one job that is being called for", done, err)
+	for _, kind := range []store.Kind{store.KindBatch, store.KindCrawl} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{})
+			calling, goOn := make(chan struct{}), make(chan struct{})
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/v1/"+string(kind)) {
+					close(calling)
+					<-goOn
+				}
+				next.ServeHTTP(w, req)
+			})
+			batch := r.submit(kind, sandbox.MadeURLs(1, 1)...)
+			await(t, "the call", calling)
+			done, err := r.pipe.CancelBatch(t.Context(), batch)
+			if err != nil || done.Calling != 1 {
+				t.Fatalf("got %+v, %v; want one job that is being called for", done, err)
+			}
+			close(goOn)
+			r.crawled(batch)
+			if n := r.sandbox.Books().Calls[string(kind)+".cancel"].Total; n == 0 {
+				t.Error("the vendor was never asked to cancel what it had just taken")
+			}
+			r.balanced()
+		})
 	}
-	close(goOn)
-	r.ended(batch)
-	if n := r.sandbox.Books().Calls["batch.cancel"].Total; n == 0 {
-		t.Error("the vendor was never asked to cancel what it had just taken")
-	}
-	r.balanced()
 }
 
 func TestACancelledBatchMakesNoRetries(t *testing.T) {
