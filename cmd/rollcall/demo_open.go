@@ -24,8 +24,9 @@ const (
 	registerFor, registerEvery = 30 * time.Second, 500 * time.Millisecond
 	// demoMissingGap is longer than the sandbox's rows can be late.
 	demoMissingGap = 3 * time.Second
-	// demoGiveUpAfter ends the jobs of a vendor that never ends some, or loses many: long enough for all others.
-	demoGiveUpAfter = 2 * time.Minute
+	// demoGiveUpAfter ends the jobs of a vendor that never ends some, or loses many: long enough for all others, which
+	// takes longer when it has other faults besides.
+	demoGiveUpAfter, demoGiveUpLate = 2 * time.Minute, 6 * time.Minute
 )
 
 // demo is a stack with its vendor.
@@ -159,10 +160,16 @@ func (c *demoCmd) openSandbox(ctx context.Context, d *demo) error {
 	return nil
 }
 
-// hopeless reports faults of which only giving up makes an end.
-func (c *demoCmd) hopeless() bool {
+// giveUpAfter is soon with faults of which only giving up makes an end; else it is the default.
+func (c *demoCmd) giveUpAfter() time.Duration {
 	faults, err := readFaults(c.Faults)
-	return err == nil && faults[sandbox.FaultNever]+faults[sandbox.FaultForget] > 0
+	switch {
+	case err != nil || faults[sandbox.FaultNever]+faults[sandbox.FaultForget] == 0:
+		return 0
+	case len(faults) > 1:
+		return demoGiveUpLate
+	}
+	return demoGiveUpAfter
 }
 
 // openPipeline starts the pipeline with the nets that are on.
@@ -173,9 +180,7 @@ func (c *demoCmd) openPipeline(ctx context.Context, d *demo) error {
 		cfg.RetryGaps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 		cfg.MissingGap, cfg.AdoptGap, cfg.ProbeEvery = demoMissingGap, 5*time.Second, time.Second/2
 		cfg.CancelGrace, cfg.ForgottenAfter = demoMissingGap, 5*time.Second
-		if c.hopeless() {
-			cfg.GiveUpAfter = demoGiveUpAfter
-		}
+		cfg.GiveUpAfter = c.giveUpAfter()
 	})
 }
 

@@ -81,7 +81,7 @@ func lostPages(books sandbox.Books, answers []answer) []string {
 }
 
 // unknownJobs are jobs that the vendor made of the batch's URLs and Rollcall knows nothing of: what they carry was
-// submitted, and charged, a second time. Sync calls have no job here.
+// submitted, and charged, a second time. Sync calls have no job here, and what the vendor forgot it never charged.
 func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answers []answer) ([]string, error) {
 	ours := map[string]bool{}
 	for _, a := range answers {
@@ -98,7 +98,8 @@ func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answ
 			return nil, fmt.Errorf("look for the vendor's jobs: %w", err)
 		}
 		for i, id := range ids {
-			if _, ok := known[id]; !ok && jobs[i].Kind != string(store.KindSync) && slices.ContainsFunc(jobs[i].Submitted, func(url string) bool { return ours[url] }) {
+			counts := jobs[i].Kind != string(store.KindSync) && jobs[i].Status != "forgotten"
+			if _, ok := known[id]; !ok && counts && slices.ContainsFunc(jobs[i].Submitted, func(url string) bool { return ours[url] }) {
 				problems = append(problems, "vendor job "+id+" was made and is not known here: its URLs were submitted twice")
 			}
 		}
