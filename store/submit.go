@@ -88,10 +88,11 @@ func (t Tx) MoveItems(ctx context.Context, from, to int64, retry bool) (int64, e
 	if retry {
 		step = 1
 	}
+	// In the order in which every other move locks items, or the two might wait
+	// for each other.
 	return affected(t.db.NewRaw(`UPDATE items SET current_job_id = ?, retries = retries + ?
-		FROM job_items ji
-		WHERE ji.job_id = ? AND ji.item_id = items.id
-		  AND items.current_job_id = ? AND items.state = 'outstanding'`,
+		WHERE id IN (SELECT i.id FROM items i JOIN job_items ji ON ji.item_id = i.id
+			WHERE ji.job_id = ? AND i.current_job_id = ? AND i.state = 'outstanding' ORDER BY i.id FOR UPDATE OF i)`,
 		to, step, to, from).Exec(ctx))
 }
 

@@ -219,8 +219,12 @@ func (s *settling) late(ctx context.Context, now time.Time) (bool, error) {
 func (s *settling) notFound(ctx context.Context) error {
 	now := s.now()
 	next := s.nextPoll(ctx, s.job, now)
-	ended, code := false, ""
-	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	late, err := s.late(ctx, now)
+	if err != nil {
+		return err
+	}
+	ended, code, alarm := false, "", ""
+	err = s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		n, first, err := tx.NoteNotFound(ctx, s.job.ID, now)
 		if err != nil {
 			return err
@@ -228,7 +232,10 @@ func (s *settling) notFound(ctx context.Context) error {
 		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next); err != nil || !ended {
 			return err
 		}
-		if code, err = s.believed(ctx, tx, n, first, now); err != nil || code != "" {
+		if n < forgottenReads || now.Sub(first) < s.cfg.ForgottenAfter || s.job.State != store.JobAccepted {
+			return finish(ctx, tx, s.task)
+		}
+		if code, alarm, err = s.believed(ctx, tx, late); err != nil || code != "" {
 			return err
 		}
 		return finish(ctx, tx, s.task)
@@ -238,34 +245,34 @@ func (s *settling) notFound(ctx context.Context) error {
 		return err
 	case !ended:
 		return again()
+	case alarm != "":
+		return s.raise(ctx, alarm)
 	case code == "":
 		return nil
 	}
 	return s.giveUp(ctx, code, "the vendor does not know the job any more")
 }
 
-// believed is the code under which a job that is not found is given up, or ""
-// while that is not believed. Past the job's deadline it is, whatever else is
-// wrong: nothing waits for ever, and what still comes is stored.
-func (s *settling) believed(ctx context.Context, tx store.Tx, n int, first, now time.Time) (string, error) {
-	if n < forgottenReads || now.Sub(first) < s.cfg.ForgottenAfter || s.job.State != store.JobAccepted {
-		return "", nil
-	}
-	if late, err := s.late(ctx, now); err != nil || late {
-		return "GAVE_UP", err
+// believed is the code under which a job that is not found often enough is
+// given up, or "" while that is not believed, and the alarm to raise for it.
+// Past the job's deadline it is, whatever else is wrong: nothing waits for
+// ever, and what still comes is stored.
+func (s *settling) believed(ctx context.Context, tx store.Tx, late bool) (string, string, error) {
+	if late {
+		return "GAVE_UP", "", nil
 	}
 	// A process that has just begun knows nothing of the other jobs yet.
 	open, err := tx.CountOpen(ctx, leastJobs)
 	if err != nil || s.health.seen() < open {
-		return "", err
+		return "", "", err
 	}
 	if s.job.Account != s.cfg.Account {
-		return "", s.raise(ctx, "jobs that were made with another API key are not found; they wait until that key is back or their time is up")
+		return "", "jobs that were made with another API key are not found; they wait until that key is back or their time is up", nil
 	}
 	if s.health.alarming() {
-		return "", s.raise(ctx, "the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that")
+		return "", "the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that", nil
 	}
-	return "VENDOR_FORGOT", nil
+	return "VENDOR_FORGOT", "", nil
 }
 
 // giveUp stops asking about a job and fails what it left open. A result that
