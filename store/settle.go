@@ -44,17 +44,22 @@ func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Tim
 	if c == (Counts{Net: c.Net}) {
 		return nil
 	}
-	_, err := t.db.NewRaw(`WITH changed AS (
+	var again []bool
+	err := t.db.NewRaw(`WITH changed AS (
 			UPDATE batches SET submitted = submitted + ?accepted, accepted = accepted + ?accepted,
 				?column = ?column + ?stored, failed = failed + ?failed, cancelled = cancelled + ?cancelled,
 				charged = charged + ?charged, charged_twice = charged_twice + ?twice,
 				ended_at = CASE WHEN outstanding + ?out = 0 AND NOT EXISTS (`+openCrawl+`) THEN coalesce(ended_at, ?now) END
-			WHERE id = ?id RETURNING id)
-		SELECT pg_notify('rollcall_batch', id::text) FROM changed`, named{
+			WHERE id = ?id RETURNING id, kind = 'crawl' AND outstanding = 0 AND ended_at IS NULL AS again),
+		told AS (SELECT pg_notify('rollcall_batch', id::text) FROM changed)
+		SELECT again FROM changed, told`, named{
 		"accepted": c.Accepted, "column": storedColumn(c.Net), "stored": c.Stored, "failed": c.Failed,
 		"cancelled": c.Cancelled, "charged": c.Charged, "twice": c.ChargedTwice, "out": out, "now": now, "id": batchID,
-	}).Exec(ctx)
-	return translate(err)
+	}).Scan(ctx, &again)
+	if err != nil || len(again) == 0 || !again[0] {
+		return translate(err)
+	}
+	return t.endLocked(ctx, batchID, now)
 }
 
 // openCrawl finds a crawl of the batch that may still report pages: until it is
@@ -63,14 +68,28 @@ const openCrawl = `SELECT FROM jobs WHERE batch_id = ?id AND kind = 'crawl'
 	AND state IN ('intended', 'calling', 'uncertain', 'accepted')`
 
 // EndBatch ends a batch of which nothing is outstanding and whose crawls are
-// settled, and tells whoever listens. Like AddCounts it comes last.
+// settled, and tells whoever listens. Like AddCounts it comes last. Other
+// batches than crawls end with their last item, by AddCounts.
 func (t Tx) EndBatch(ctx context.Context, batchID int64, now time.Time) error {
-	_, err := t.db.NewRaw(`UPDATE batches SET ended_at = ?now WHERE id = ?id AND ended_at IS NULL AND outstanding = 0
-		AND NOT EXISTS (`+openCrawl+`)`, named{"now": now, "id": batchID}).Exec(ctx)
+	var open []int64
+	err := t.db.NewRaw(`SELECT id FROM batches WHERE id = ? AND kind = 'crawl' AND ended_at IS NULL FOR NO KEY UPDATE`, batchID).
+		Scan(ctx, &open)
+	if err == nil && len(open) > 0 {
+		err = t.endLocked(ctx, batchID, now)
+	}
 	if err != nil {
 		return translate(err)
 	}
 	return t.Notify(ctx, batchID)
+}
+
+// endLocked ends the batch if it has ended. The caller has locked its row, in a
+// statement before: only a statement that begins after the lock sees a crawl
+// whose end another transaction committed while this one waited.
+func (t Tx) endLocked(ctx context.Context, batchID int64, now time.Time) error {
+	_, err := t.db.NewRaw(`UPDATE batches SET ended_at = ?now WHERE id = ?id AND ended_at IS NULL AND outstanding = 0
+		AND NOT EXISTS (`+openCrawl+`)`, named{"now": now, "id": batchID}).Exec(ctx)
+	return translate(err)
 }
 
 // Notify tells whoever listens that something of the batch changed that is

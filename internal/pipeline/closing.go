@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"rollcall/internal/geonode"
 	"rollcall/store"
 )
@@ -39,7 +41,10 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 			if err != nil {
 				return err
 			}
-			if waits = passes < completeReads; waits {
+			if waits = passes < completeReads; waits && s.job.State == store.JobGivenUp {
+				return nil
+			}
+			if waits {
 				return finish(ctx, tx, s.task)
 			}
 		}
@@ -52,6 +57,9 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 	})
 	if err != nil {
 		return fmt.Errorf("close: %w", err)
+	}
+	if waits && s.job.State == store.JobGivenUp {
+		return river.JobSnooze(s.secondRead(now).Sub(now)) // No poll comes back for it.
 	}
 	return nil
 }

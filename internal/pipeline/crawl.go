@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"unicode/utf8"
 
 	"rollcall/internal/geonode"
@@ -94,7 +95,7 @@ func (s *settling) crawlPages(ctx context.Context) (*pager, error) {
 				return nil, err
 			}
 			return &resultPage{
-				reply: got.Reply, status: got.Status, reports: crawlReports(got), last: lastOfCrawl(got, page*size),
+				reply: got.Reply, status: got.Status, reports: crawlReports(got), last: lastOfCrawl(got, page, size),
 				total: got.Total,
 				carry: func(ctx context.Context) error {
 					return s.carryOver(ctx, func(ctx context.Context, tx store.Tx) (*readPage, error) {
@@ -103,14 +104,19 @@ func (s *settling) crawlPages(ctx context.Context) (*pager, error) {
 				},
 			}, nil
 		},
-		skip: func(ctx context.Context, offset int) (bool, error) { return false, s.skipPage(ctx, offset, seed) },
+		skip: func(ctx context.Context, offset int) (bool, error) { return s.skipPage(ctx, offset, seed) },
 	}, nil
 }
 
-// lastOfCrawl reports that no page follows the one that ends at the offset: it
-// is empty, the vendor's count says so, or no crawl can be longer.
-func lastOfCrawl(got *geonode.CrawlJob, end int) bool {
-	return len(got.Results) == 0 || (got.Total.Known && int64(end) >= got.Total.N) || end >= geonode.MaxCrawlPages
+// lastOfCrawl reports that no page of results follows: this one is empty, no
+// crawl can be longer, or the vendor's count says so, unless there are more rows
+// already than it counts.
+func lastOfCrawl(got *geonode.CrawlJob, page, size int) bool {
+	if end := page * size; len(got.Results) > 0 && end < geonode.MaxCrawlPages {
+		more := len(got.Results) == size && int64(end) > got.Total.N
+		return got.Total.Known && int64(end) >= got.Total.N && !more
+	}
+	return true
 }
 
 // seed is the item that the crawl was asked for.
@@ -155,7 +161,30 @@ func (s *settling) readCrawl(ctx context.Context, tx store.Tx, got *geonode.Craw
 		}
 		read.add(s, item, row.Status, row.Data, row.Err, row.Metadata, row.Metadata.TokensCharged)
 	}
+	if s.job.State == store.JobGivenUp {
+		read.leaveNoneOpen(items)
+	}
 	return read, nil
+}
+
+// leaveNoneOpen fails what a crawl that was given up leaves open: nobody asks
+// about it any more. What a later row brings is stored all the same.
+func (r *readPage) leaveNoneOpen(items map[int64]*store.CarriedItem) {
+	answered := map[int64]bool{}
+	for _, res := range r.results {
+		answered[res.ItemID] = true
+	}
+	for _, end := range slices.Concat(r.fails, r.cancels) {
+		answered[end.ItemID] = true
+	}
+	for id, item := range items {
+		if answered[id] || !item.Current || item.State != store.ItemOutstanding {
+			continue
+		}
+		end := store.Ending{ItemID: id, Code: "NOT_REPORTED", Message: "the crawl was given up, and came late without this page", Retryable: true}
+		r.fails = append(r.fails, end)
+		r.reported = append(r.reported, reportsOf([]store.Ending{end}, store.OutcomeFailed)...)
+	}
 }
 
 // carriedBy is what the job carries of the items, by item.
@@ -215,10 +244,16 @@ func depthOf(row *geonode.CrawlPage) int {
 }
 
 // skipPage passes over a row that is larger than Rollcall reads. Which page it
-// is the vendor cannot tell without sending it; the first is the seed's.
-func (s *settling) skipPage(ctx context.Context, offset int, seed store.SendItem) error {
+// is the vendor cannot tell without sending it; the first is the seed's. It
+// reports the last row that the crawl may have: when the vendor's answer is
+// over the bound without any row, it is so for every row there isn't.
+func (s *settling) skipPage(ctx context.Context, offset int, seed store.SendItem) (bool, error) {
+	limit, err := s.crawlLimit(ctx)
+	if err != nil {
+		return false, err
+	}
 	next, nextSize := turn(offset+1, 1)
-	return s.carryOver(ctx, func(ctx context.Context, tx store.Tx) (*readPage, error) {
+	return offset+1 >= limit, s.carryOver(ctx, func(ctx context.Context, tx store.Tx) (*readPage, error) {
 		read := &readPage{status: geonode.Status(s.job.VendorStatus), next: next, size: nextSize}
 		event := store.JobEvent{JobID: s.job.ID, At: s.now(), Kind: "page_too_large", Detail: fmt.Sprintf("row %d is larger than Rollcall reads", offset+1)}
 		if err := tx.InsertEvents(ctx, []store.JobEvent{event}); err != nil || offset > 0 {
@@ -230,6 +265,16 @@ func (s *settling) skipPage(ctx context.Context, offset int, seed store.SendItem
 		}
 		return read, err
 	})
+}
+
+// crawlLimit is how many pages the crawl was asked for at most.
+func (s *settling) crawlLimit(ctx context.Context) (int, error) {
+	b, err := s.store.Batch(ctx, s.job.BatchID)
+	if err != nil {
+		return 0, err
+	}
+	o, _, err := s.readOptions(b)
+	return o.Crawl.orDefault().Limit, err
 }
 
 // crawlReports are the vendor's own counters, shown and never summed.

@@ -64,7 +64,7 @@ func (r *readPage) add(s *settling, item *store.CarriedItem, status geonode.Stat
 // makes, when the failure is worth one and the item has tries left.
 func (r *readPage) fail(s *settling, item *store.CarriedItem, code, message string, retryable bool) {
 	report := store.Report{ItemID: item.ItemID, Outcome: store.OutcomeFailed, Code: code, Message: message}
-	if retryable && s.job.CancelRequestedAt == nil && item.Current && item.State == store.ItemOutstanding && item.Retries < len(s.cfg.RetryGaps) {
+	if retryable && s.job.State == store.JobAccepted && s.job.CancelRequestedAt == nil && item.Current && item.State == store.ItemOutstanding && item.Retries < len(s.cfg.RetryGaps) {
 		report.Outcome = store.OutcomeRetry
 		r.retries++
 	} else {
