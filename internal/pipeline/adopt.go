@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -220,10 +222,13 @@ func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, erro
 // found is what one page of a list holds: the candidates that agree by their
 // row, and how the list goes on.
 type found struct {
-	ids   []string
-	rows  int
-	page  geonode.ListPage
-	reply geonode.Reply
+	ids []string
+	// nearest says that the ids are in the order of how likely they are ours: one
+	// that has not shown all yet keeps those behind it from being taken.
+	nearest bool
+	rows    int
+	page    geonode.ListPage
+	reply   geonode.Reply
 }
 
 type (
@@ -243,7 +248,7 @@ func (p *Pipeline) findListed(ctx context.Context, c *call, window geonode.ListP
 		if err != nil {
 			return "", notOurs, err
 		}
-		id, verdict, err := p.firstOf(ctx, got.ids, func(id string) (candidate, error) { return compare(ctx, c, id) })
+		id, verdict, err := p.firstOf(ctx, got, func(id string) (candidate, error) { return compare(ctx, c, id) })
 		if err != nil || verdict == ours {
 			return id, verdict, err
 		}
@@ -265,13 +270,23 @@ func (p *Pipeline) listExtracts(ctx context.Context, c *call, window geonode.Lis
 	if err != nil {
 		return nil, err
 	}
-	out := &found{page: got.ListPage, rows: len(got.Jobs), reply: got.Reply}
-	for _, row := range got.Jobs {
-		if sameURL(c.items[0].URL, row.URL) && sameFormats(c.options.Formats, row.Output) {
-			out.ids = append(out.ids, row.JobID)
-		}
+	n := len(got.Jobs)
+	rows := slices.DeleteFunc(got.Jobs, func(row geonode.ExtractSummary) bool {
+		return !sameURL(c.items[0].URL, row.URL) || !sameFormats(c.options.Formats, row.Output)
+	})
+	out := &found{page: got.ListPage, rows: n, reply: got.Reply, nearest: true}
+	for _, row := range nearestFirst(rows, p.clock.vendorTime(calledAt(c.job))) {
+		out.ids = append(out.ids, row.JobID)
 	}
 	return out, nil
+}
+
+// nearestFirst sorts by how far from the call a job was made: where the vendor
+// lists a batch's or crawl's pages as jobs, an earlier one looks the same.
+func nearestFirst(rows []geonode.ExtractSummary, called time.Time) []geonode.ExtractSummary {
+	away := func(row geonode.ExtractSummary) time.Duration { return row.CreatedAt.Sub(called).Abs() }
+	slices.SortStableFunc(rows, func(a, b geonode.ExtractSummary) int { return cmp.Compare(away(a), away(b)) })
+	return rows
 }
 
 func (p *Pipeline) listBatches(ctx context.Context, c *call, window geonode.ListParams) (*found, error) {
@@ -290,13 +305,13 @@ func (p *Pipeline) listBatches(ctx context.Context, c *call, window geonode.List
 }
 
 // firstOf compares candidates that are recorded nowhere and stops at ours.
-func (p *Pipeline) firstOf(ctx context.Context, ids []string, compare func(string) (candidate, error)) (string, candidate, error) {
-	known, err := p.store.KnownVendorIDs(ctx, ids)
+func (p *Pipeline) firstOf(ctx context.Context, got *found, compare func(string) (candidate, error)) (string, candidate, error) {
+	known, err := p.store.KnownVendorIDs(ctx, got.ids)
 	if err != nil {
 		return "", notOurs, err
 	}
 	best, bestID := notOurs, ""
-	for _, id := range ids {
+	for _, id := range got.ids {
 		if _, taken := known[id]; taken {
 			continue
 		}
@@ -307,7 +322,7 @@ func (p *Pipeline) firstOf(ctx context.Context, ids []string, compare func(strin
 		if verdict > best {
 			best, bestID = verdict, id
 		}
-		if verdict == ours {
+		if verdict == ours || (got.nearest && verdict == maybeOur) {
 			break
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
@@ -149,5 +150,42 @@ func TestAdoptTakesNoJobOfACallUnderWay(t *testing.T) {
 	}
 	if got := r.number(`SELECT count(*) FROM jobs WHERE adopted`); got != 0 {
 		t.Errorf("got %d adopted jobs, want none", got)
+	}
+}
+
+// TestALostCallIsNotTakenForAChild: the vendor lists a crawl's pages as jobs of
+// their own, and a page that is fetched again by itself looks like the crawl's.
+func TestALostCallIsNotTakenForAChild(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64 // By how much the vendor's clock has moved on.
+	r := newRig(t, setup{sandbox: func(c *sandbox.Config) {
+		c.Switches.ChildrenListed = true
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	}})
+	url := sandbox.MadeURLs(1, 9)[0]
+	r.wantBatch(r.ended(r.submit(store.KindBatch, url, sandbox.MadeURLs(2, 9)[1])), 2, 0, 0)
+	later.Store(int64(20 * time.Second))                                // Retries come no sooner; dates are good to a second.
+	if _, err := r.pipe.Reconcile(t.Context(), "command"); err != nil { // Whose answers show the time.
+		t.Fatal(err)
+	}
+	var lost atomic.Bool
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isSubmit(req) && !lost.Swap(true) {
+			next.ServeHTTP(httptest.NewRecorder(), req)
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, req)
+	})
+	id := r.submit(store.KindExtract, url)
+	r.wantBatch(r.ended(id), 1, 0, 0)
+	adopted, ours := r.text(`SELECT vendor_job_id FROM jobs WHERE batch_id = $1`, id), ""
+	books := r.sandbox.Books()
+	for i := range books.Jobs {
+		if books.Jobs[i].Kind == "extract" {
+			ours = books.Jobs[i].ID
+		}
+	}
+	if adopted != ours {
+		t.Errorf("job %s was adopted, and the call made %s", adopted, ours)
 	}
 }
