@@ -230,17 +230,24 @@ func TestVendorIDIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestMovesOfAnItem tries to store, fail and cancel an item in every state, by
-// its current job, by an earlier one of its lineage and by a stranger.
+// TestMovesOfAnItem tries to store, fail, cancel, withdraw, move and reopen an
+// item in every state, by its current job, by an earlier one of its lineage and
+// by a stranger. Reopening is a person's and asks for no job.
 func TestMovesOfAnItem(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for _, state := range []string{"outstanding", "stored", "failed", "cancelled"} {
 		for _, who := range []string{"current", "earlier", "stranger"} {
-			for _, what := range []string{"store", "fail", "cancel", "move"} {
+			for _, what := range []string{"store", "fail", "cancel", "withdraw", "move", "reopen"} {
 				t.Run(strings.Join([]string{what, state, who}, " "), func(t *testing.T) {
 					t.Parallel()
-					want := what == "store" && state != "stored" && who != "stranger" || what != "store" && state == "outstanding" && who == "current"
+					want := state == "outstanding" && who == "current"
+					switch what {
+					case "store":
+						want = state != "stored" && who != "stranger"
+					case "reopen":
+						want = state == "failed" || state == "cancelled"
+					}
 					if got := tryItem(t, s, state, who, what); got != want {
 						t.Errorf("took hold %v, want %v", got, want)
 					}
@@ -277,9 +284,14 @@ func tryItem(t *testing.T, s *store.Store, state, who, what string) bool {
 			case "cancel":
 				ids, err = tx.CancelItems(ctx, job, []store.Ending{{ItemID: item, Code: "CODE"}}, time.Now())
 				took, counts.Cancelled = len(ids) == 1, int64(len(ids))
+			case "withdraw":
+				ended, endErr := tx.CancelItemsOf(ctx, []int64{job}, "CODE", "", time.Now())
+				took, counts.Cancelled, err = ended[batch] == 1, ended[batch], endErr
 			case "move":
 				n, moveErr := tx.MoveItems(ctx, job, earlier, true)
 				took, err = n == 1, moveErr
+			case "reopen":
+				took, err = reopen(ctx, tx, item, current, &counts)
 			}
 			if err != nil {
 				return err
@@ -296,6 +308,23 @@ func tryItem(t *testing.T, s *store.Store, state, who, what string) bool {
 		t.Errorf("counters differ: %+v %v", diff, err)
 	}
 	return took
+}
+
+// reopen makes the item outstanding again if it failed or was cancelled, and
+// counts that. It tries the update whatever was locked, which has a guard too.
+func reopen(ctx context.Context, tx store.Tx, item, job int64, counts *store.Counts) (bool, error) {
+	locked, err := tx.LockEnded(ctx, []int64{item})
+	if err != nil {
+		return false, err
+	}
+	for _, it := range locked {
+		if it.State == store.ItemFailed {
+			counts.Failed--
+		} else {
+			counts.Cancelled--
+		}
+	}
+	return len(locked) == 1, tx.Reopen(ctx, []int64{item}, []int64{job})
 }
 
 // TestAnyBytesAreStoredWithoutLoss: content is bytes, whatever they are.

@@ -29,7 +29,7 @@ type CancelPlan struct {
 	Calling       Count // a call is under way, or its answer is in doubt
 	Stoppable     Count // batch and crawl jobs at the vendor
 	StoppableURLs Count
-	RunsOut       Count // extract jobs at the vendor, and calls for one URL
+	RunsOut       Count // extract jobs at the vendor
 	Ended         Count
 }
 
@@ -130,7 +130,7 @@ func Cancel(p CancelProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Calling, "info", "phone-call", plural(p.Plan.Calling, "call", "calls")+" under way", "Cancelled as soon as the vendor's answer is known.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Calling, "info", "phone-call", plural(p.Plan.Calling, "call", "calls")+" under way", "What the vendor did not take is withdrawn. Of what it did, batches and crawls are cancelled as soon as its answer is known; extract jobs run out and are charged.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

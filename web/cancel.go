@@ -188,7 +188,7 @@ func cancelledText(done pipeline.CancelPlan) string {
 		}
 	}
 	add(done.Unsent, "1 job was withdrawn before it was sent", "%d jobs were withdrawn before they were sent")
-	add(done.Calling, "1 call under way is cancelled when its answer is known", "%d calls under way are cancelled when their answers are known")
+	add(done.Calling, "1 call under way is cancelled, if it can be, when its answer is known", "%d calls under way are cancelled, where they can be, when their answers are known")
 	add(done.Stoppable, "the vendor is asked to stop 1 job", "the vendor is asked to stop %d jobs")
 	add(done.RunsOut, "1 job can't be stopped and runs out", "%d jobs can't be stopped and run out")
 	return strings.Join(parts, "; ")

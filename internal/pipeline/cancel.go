@@ -36,11 +36,13 @@ type CancelPlan struct {
 	Jobs int
 	// Unsent jobs were never called for: they are withdrawn, free of charge.
 	Unsent, UnsentURLs int
-	// Calling jobs are under way or in doubt: what the vendor made of them is
-	// cancelled as soon as it is known.
+	// Calling jobs are under way or in doubt: a batch or crawl that the vendor
+	// made of them is cancelled as soon as it is known, an extract job runs out,
+	// and what it did not take is withdrawn.
 	Calling int
 	// Stoppable are batch and crawl jobs at the vendor, which is asked to stop
-	// them; pages that run already may still come in and are charged.
+	// them; pages that run already may still come in and are charged. How many
+	// URLs they hold only a plan tells.
 	Stoppable, StoppableURLs int
 	// RunsOut are extract jobs at the vendor, which cannot stop them: they are
 	// charged and their results are stored.
