@@ -202,6 +202,9 @@ func (p *Pipeline) syncAnswered(ctx context.Context, c *call, got *geonode.Extra
 			return err
 		}
 		counts.Charged = charged.Or(1)
+		if counts.Stored == 0 {
+			counts.ChargedTwice = counts.Charged // A job that was asked meanwhile has stored it.
+		}
 		return tx.AddCounts(ctx, c.batch.ID, counts, now)
 	})
 	if err != nil {

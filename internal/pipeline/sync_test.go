@@ -111,6 +111,38 @@ func TestASyncCallWhoseProcessDiedIsLost(t *testing.T) {
 	}
 }
 
+// TestASyncAnswerAfterAJobsCountsAsChargedTwice: a call that was taken for lost
+// is answered after all, when a person has had the page fetched by a job.
+func TestASyncAnswerAfterAJobsCountsAsChargedTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	asked := newOnce()
+	t.Cleanup(asked.release)
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isSync(req) && !asked.taken.Load() {
+			asked.hold()
+		}
+		next.ServeHTTP(w, req)
+	})
+	got, err := r.pipe.TryNow(t.Context(), pipeline.Submission{Text: sandbox.MadeURLs(1, 1)[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the call", asked.began)
+	r.exec(`UPDATE items SET state = 'failed', error_code = 'SYNC_LOST', ended_at = created_at WHERE id = $1`, got.ItemID)
+	r.exec(`UPDATE batches SET failed = 1 WHERE id = $1`, got.BatchID)
+	if _, err := r.pipe.Resubmit(t.Context(), []int64{got.ItemID}); err != nil {
+		t.Fatal(err)
+	}
+	r.wantBatch(r.ended(got.BatchID), 1, 0, 0)
+	asked.release()
+	b := r.batch(got.BatchID, func(b *store.Batch) bool { return b.Charged == 2 })
+	if b.ChargedTwice != 1 || b.StoredSync != 0 {
+		t.Errorf("got %d charged twice and %d stored by sync, want 1, 0", b.ChargedTwice, b.StoredSync)
+	}
+	r.balanced(b.ID)
+}
+
 func TestReconcileFindsASyncCallWithoutATask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{stopped: true, noWebhooks: true})
