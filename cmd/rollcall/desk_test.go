@@ -121,6 +121,21 @@ func (d *desk) until(id int64, within time.Duration, done func(*store.Batch) boo
 	}
 }
 
+// eventually waits until done holds.
+func eventually(t *testing.T, what string, within time.Duration, done func() bool) {
+	t.Helper()
+	limit, tick := time.NewTimer(within), time.NewTicker(50*time.Millisecond)
+	defer limit.Stop()
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-limit.C:
+			t.Fatalf("waited in vain for %s for %s", what, within)
+		case <-tick.C:
+		}
+	}
+}
+
 // home waits until every URL of the batch is answered for and holds the answers against the vendor's books.
 func (d *desk) home(id int64, within time.Duration) *store.Batch {
 	d.t.Helper()

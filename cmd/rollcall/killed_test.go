@@ -73,12 +73,7 @@ func TestKilledInReconcile(t *testing.T) {
 	died := time.Now()
 	worker.exit(10 * time.Second)
 	const finished = "SELECT count(*) FROM reconcile_runs WHERE finished_at IS NOT NULL"
-	for d.number(finished) == 0 {
-		if time.Since(died) > resumed {
-			t.Fatalf("no reconcile run within %s of the kill", resumed)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	eventually(t, "a reconcile run after the kill", resumed, func() bool { return d.number(finished) > 0 })
 	t.Logf("reconciled %s after the kill", time.Since(died).Round(time.Second))
 }
 
@@ -86,11 +81,7 @@ func TestKilledInReconcile(t *testing.T) {
 func (d *desk) quietDown() {
 	d.t.Helper()
 	const active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()"
-	for limit := time.Now().Add(30 * time.Second); d.number(active) > 0; {
-		if time.Now().After(limit) {
-			d.t.Fatal("the database is still busy for the killed process")
-		}
-	}
+	eventually(d.t, "the killed process's statements to end", 30*time.Second, func() bool { return d.number(active) == 0 })
 }
 
 // TestKilledProcessIsMadeUpFor kills a server in the middle of a batch: started again, it brings everything home

@@ -102,17 +102,12 @@ func readiness(t *testing.T, base string) told {
 // untilReady waits for a status of /readyz and returns the answer.
 func untilReady(t *testing.T, base string, status int, within time.Duration) told {
 	t.Helper()
-	limit := time.Now().Add(within)
-	for {
-		got := readiness(t, base)
-		if got.status == status {
-			return got
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%s answers %d %s, want %d within %s", base, got.status, got.text, status, within)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	var got told
+	eventually(t, fmt.Sprintf("%s to answer %d", base, status), within, func() bool {
+		got = readiness(t, base)
+		return got.status == status
+	})
+	return got
 }
 
 // mostComplaints is how many lines of warning a process may log about one outage of a few seconds.

@@ -139,13 +139,9 @@ func (d *desk) oneRunAnInterval(every time.Duration, runs int) {
 	d.t.Helper()
 	const timed = " FROM reconcile_runs WHERE trigger = 'timer'"
 	from := d.number("SELECT coalesce(max(id), 0)" + timed)
-	limit := time.Now().Add(30 * time.Second)
-	for d.number(fmt.Sprintf("SELECT count(*)"+timed+" AND id > %d", from)) < int64(runs) {
-		if time.Now().After(limit) {
-			d.t.Fatalf("fewer than %d reconcile runs within 30 s", runs)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	eventually(d.t, "further reconcile runs", 30*time.Second, func() bool {
+		return d.number(fmt.Sprintf("SELECT count(*)"+timed+" AND id > %d", from)) >= int64(runs)
+	})
 	took := d.number(fmt.Sprintf("SELECT (extract(epoch FROM max(started_at) - min(started_at)) * 1000)::bigint"+timed+" AND id > %d AND id <= %d", from, from+int64(runs)))
 	if least := time.Duration(runs-1) * every * 8 / 10; time.Duration(took)*time.Millisecond < least {
 		d.t.Errorf("%d reconcile runs in %d ms, want one every %s", runs, took, every)
