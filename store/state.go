@@ -12,7 +12,7 @@ const (
 	NetSync      Net = "sync"
 )
 
-// JobState is where a job stands; DESIGN.md section 3 draws the moves.
+// JobState is where a job stands; the moves are those that TestMovesOfAJob lists.
 type JobState string
 
 // The states of a job.

@@ -204,3 +204,45 @@ func TestClosedGateHoldsUntilRetryAfter(t *testing.T) {
 		})
 	}
 }
+
+// TestReplicasShareTheGates: what closes a gate for one process keeps another,
+// which saw nothing of it, from calling too early.
+func TestReplicasShareTheGates(t *testing.T) {
+	t.Parallel()
+	for gate, goesThrough := range map[string]func(*http.Request) bool{store.GateSubmit: isSubmit, store.GateRead: isJob} {
+		t.Run(gate, func(t *testing.T) {
+			t.Parallel()
+			s := setup{noWebhooks: true}
+			r := newRig(t, s)
+			var refused, other atomic.Bool
+			var first atomic.Pointer[time.Time]
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if goesThrough(req) && !refused.Swap(true) {
+					w.Header().Set("Retry-After", "3")
+					answerJSON(w, http.StatusTooManyRequests, refusal("RATE_LIMITED", true), "")
+					return
+				}
+				if now := time.Now(); goesThrough(req) && other.Load() {
+					first.CompareAndSwap(nil, &now)
+				}
+				next.ServeHTTP(w, req)
+			})
+			id := r.submit(store.KindExtract, sandbox.MadeURLs(1, 5)...)
+			eventually(t, "the closed gate", func() bool {
+				return r.number(`SELECT count(*) FROM gates WHERE name = $1 AND closed_until IS NOT NULL`, gate) == 1
+			})
+			until := time.UnixMilli(r.number(`SELECT (extract(epoch FROM closed_until) * 1000)::bigint FROM gates WHERE name = $1`, gate))
+			if err := r.pipe.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			other.Store(true)
+			r.pipe = r.newPipeline(s)
+			r.start(s)
+			r.wantBatch(r.ended(id), 1, 0, 0)
+			if at := first.Load(); at == nil || at.Before(until.Add(-10*time.Millisecond)) {
+				t.Errorf("the other process called at %v, want it to wait until %s", at, until)
+			}
+			r.balanced(id)
+		})
+	}
+}
