@@ -64,20 +64,20 @@ type Config struct {
 	ReconcileWindow                 time.Duration // 48 h.
 	// ClaimLease is how long a call owns its job. It outlives the longest
 	// submit, so that a claim past it is known to have no caller any more.
-	ClaimLease        time.Duration // 1 min.
-	URLsPerJob        int           // 1000.
-	GiveUpAfter       time.Duration // 72 h.
+	ClaimLease        time.Duration   // 1 min.
+	URLsPerJob        int             // 1000.
+	GiveUpAfter       time.Duration   // 72 h.
 	RetryGaps         []time.Duration // Before each retry that is not a person's, about; 30 s, 2 min, 10 min.
-	MissingGap        time.Duration // Between two reads that count an item missing; 30 s.
-	CancelGrace       time.Duration // How long a cancelled job's running pages are waited for; 2 min.
-	ForgottenAfter    time.Duration // 404s over this long mean forgotten; 30 min.
-	HeldFor           time.Duration // Until a held event is foreign; 10 min.
-	AdoptGap          time.Duration // Between two looks for an uncertain job; 2 min.
-	ProbeEvery        time.Duration // Between two tries of a paused account; 60 s.
-	VendorRPS         float64       // Submits a second a process; 20.
-	VendorConcurrency int           // Calls at once a process, each way; 8.
-	GraceTime         time.Duration // How long an old secret stays good; 24 h.
-	QuarantineRows    int           // Refused deliveries kept a webhook; 1000.
+	MissingGap        time.Duration   // Between two reads that count an item missing; 30 s.
+	CancelGrace       time.Duration   // How long a cancelled job's running pages are waited for; 2 min.
+	ForgottenAfter    time.Duration   // 404s over this long mean forgotten; 30 min.
+	HeldFor           time.Duration   // Until a held event is foreign; 10 min.
+	AdoptGap          time.Duration   // Between two looks for an uncertain job; 2 min.
+	ProbeEvery        time.Duration   // Between two tries of a paused account; 60 s.
+	VendorRPS         float64         // Submits a second a process; 20.
+	VendorConcurrency int             // Calls at once a process, each way; 8.
+	GraceTime         time.Duration   // How long an old secret stays good; 24 h.
+	QuarantineRows    int             // Refused deliveries kept a webhook; 1000.
 	Signature         SignatureSettings
 	Fields            FieldSettings
 }
