@@ -67,6 +67,38 @@ func TestACrawlCountsEachPageOnce(t *testing.T) {
 	}
 }
 
+// TestAPageOfACrawlUnderTwoParentsIsStoredOnce: what is reported again under
+// another page is the same item, charged once, where it was found first.
+func TestAPageOfACrawlUnderTwoParentsIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	again := ""
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if !isCrawl(req) {
+			next.ServeHTTP(w, req)
+			return
+		}
+		rewrite(w, req, next, "", func(_ int, body map[string]any) {
+			list, _ := body["results"].([]any)
+			if len(list) < 3 || body["status"] != "completed" {
+				return
+			}
+			page, other := list[1].(map[string]any), list[2].(map[string]any)
+			again = page["url"].(string)
+			body["results"] = append(list, copyRow(page, map[string]any{"parent_url": other["url"], "depth": 3}))
+		})
+	})
+	b := r.crawled(r.startCrawl(madeShop, pipeline.CrawlOptions{Depth: 2, Limit: 10, SameDomainOnly: true}))
+	pages := int64(len(r.crawlBooks()))
+	if again == "" || b.Accepted != pages || b.Stored() != pages || b.Charged != pages || b.ChargedTwice != 0 {
+		t.Errorf("got %+v, want %d pages, each stored and charged once", b, pages)
+	}
+	if n := r.number(`SELECT count(*) FROM crawl_pages c JOIN items i ON i.id = c.item_id WHERE i.url = $1 AND c.parent_url = $2`, again, madeShop); n != 1 {
+		t.Errorf("%s stands %d times under the page it was found on, want once", again, n)
+	}
+	r.balanced(b.ID)
+}
+
 func TestACrawlOverThePlanIsRefusedInTheVendorsWords(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{sandbox: func(c *sandbox.Config) { c.MaxCrawlDepth = 2 }})
