@@ -85,6 +85,32 @@ func TestResubmitWithAFilterSendsOnlyWhatMatches(t *testing.T) {
 	r.balanced(b.ID)
 }
 
+// TestResubmitOfACrawl: its seed is crawled from again, a page of it is fetched
+// by itself, and neither adds a page that is there already.
+func TestResubmitOfACrawl(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.RetryGaps = c.RetryGaps[:0] }})
+	b := r.crawled(r.startCrawl(madeShop, pipeline.CrawlOptions{Depth: 2, Limit: 10, SameDomainOnly: true}))
+	ids := r.itemIDs(b.ID)
+	r.exec(`DELETE FROM results WHERE item_id = ANY($1)`, ids[:2])
+	r.exec(`UPDATE items SET state = 'failed', net = NULL, error_code = 'LOST' WHERE id = ANY($1)`, ids[:2])
+	r.exec(`UPDATE batches SET failed = 2, stored_webhook = stored_webhook - x.w, stored_poll = stored_poll - (2 - x.w)
+		FROM (SELECT least(stored_webhook, 2) AS w FROM batches WHERE id = $1) x WHERE id = $1`, b.ID)
+	done, err := r.pipe.Resubmit(t.Context(), ids)
+	if err != nil || done.Items != 2 || done.Jobs != 2 {
+		t.Fatalf("got %+v, %v; want two items in two jobs", done, err)
+	}
+	r.ended(b.ID)
+	after := r.crawled(b.ID)
+	if after.Accepted != b.Accepted || after.Stored() != after.Accepted {
+		t.Errorf("%d accepted and %d stored after the resubmission, want the same %d", after.Accepted, after.Stored(), b.Accepted)
+	}
+	kinds := r.text(`SELECT string_agg(kind || ' of ' || url_count, ', ' ORDER BY id) FROM jobs WHERE batch_id = $1`, b.ID)
+	if want := "crawl of 1, crawl of 1, extract of 1"; kinds != want {
+		t.Errorf("the batch's jobs are %s, want %s", kinds, want)
+	}
+}
+
 func TestResubmitTakesUpACancelledBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{stopped: true, noWebhooks: true})
