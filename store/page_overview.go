@@ -66,12 +66,13 @@ func (q Queries) PagePunctuality(ctx context.Context, last int64, within time.Du
 	return kinds, translate(err)
 }
 
-// PageTroubledWebhooks lists webhooks that bring nothing home any more.
+// PageTroubledWebhooks lists webhooks that bring nothing home any more, unless a later one brings their events.
 func (q Queries) PageTroubledWebhooks(ctx context.Context) ([]Webhook, error) {
 	var hooks []Webhook
 	err := q.db.NewSelect().Model(&hooks).Where("w.state IN (?)", bun.List([]WebhookState{
 		WebhookInactive, WebhookMoved, WebhookGone, WebhookSecretUnknown,
-	})).Order("w.id").Limit(maxWebhooks).Scan(ctx)
+	})).Where("NOT EXISTS (SELECT FROM webhooks other WHERE other.event_type = w.event_type AND other.state IN (?))",
+		bun.List([]WebhookState{WebhookLive, WebhookRotating})).Order("w.id").Limit(maxWebhooks).Scan(ctx)
 	return hooks, translate(err)
 }
 

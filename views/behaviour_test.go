@@ -206,3 +206,19 @@ func TestSandboxBannerIsOnEveryPage(t *testing.T) {
 		}
 	}
 }
+
+// A crawl may have answers for all pages known so far; it is finished when it is settled.
+func TestARunningCrawlIsNotFinished(t *testing.T) {
+	t.Parallel()
+	for _, soFar := range []bool{true, false} {
+		counts := rollCall(0, 0, 0, 0, 0, nets(50, 0, 0, 0, 0))
+		counts.SoFar = soFar
+		var page strings.Builder
+		if err := views.BatchLive(views.BatchLiveProps{RollCall: counts}).Render(t.Context(), &page); err != nil {
+			t.Fatal(err)
+		}
+		if finished := strings.Contains(page.String(), "data-finished"); finished == soFar {
+			t.Errorf("so far: %t, finished: %t", soFar, finished)
+		}
+	}
+}

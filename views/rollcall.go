@@ -102,9 +102,10 @@ func (r RollCall) balance() balance {
 	return balanced
 }
 
-// finished tells whether every accepted URL has its answer.
+// finished tells whether every accepted URL has its answer, and no more can be accepted: while a crawl runs, all that is
+// known of it may be answered for.
 func (r RollCall) finished() bool {
-	return r.Outstanding.Known && r.Outstanding.N == 0 && r.Accepted.Known
+	return !r.SoFar && r.Outstanding.Known && r.Outstanding.N == 0 && r.Accepted.Known
 }
 
 // done is how many accepted URLs have an answer of any kind.

@@ -253,7 +253,7 @@ func Setup(p SetupProps) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<section class=\"card\"><form class=\"card-body stack\" method=\"post\" action=\"/setup\"><h1>Welcome to Rollcall</h1><p class=\"intro\">Make the first admin. The one-time token is in the server's log, on the line <q>first admin</q>.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<section class=\"card\"><form class=\"card-body stack\" method=\"post\" action=\"/setup\"><h1>Welcome to Rollcall</h1><p class=\"intro\">Make the first admin. The one-time token is in the server's log, in the address on the line about the <q>first admin</q>.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -100,7 +100,7 @@ func Webhooks(p WebhooksProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(p.Webhooks) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"page-note\">Where one is gone or moved, <code>rollcall webhook register</code> on the server makes a new one. Addresses are shortened here, as each ends in a part that is secret.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"page-note\">One that is inactive can be switched on again at the vendor. Instead of one that is inactive, gone or moved, <code>rollcall webhook register</code> on the server makes a new one. Addresses are shortened here, as each ends in a part that is secret.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

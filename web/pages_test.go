@@ -42,6 +42,11 @@ func TestAlerts(t *testing.T) {
 	if alerts := got.doc.Find("[role=alert]"); alerts.Length() != 2 || !strings.Contains(alerts.Text(), "no credit") {
 		t.Errorf("got %d alerts: %q", alerts.Length(), alerts.Text())
 	}
+	b.exec(t, `INSERT INTO webhooks (endpoint, event_type, url, state, created_at, state_at)
+		VALUES ('anotheranotheranother', 'batch_completed', 'https://desk.example/webhooks/geonode/anotheranotheranother', 'live', now(), now())`)
+	if alerts := operator.get("/failures").doc.Find("[role=alert]"); alerts.Length() != 1 {
+		t.Errorf("with another live webhook for the event: got %d alerts: %q", alerts.Length(), alerts.Text())
+	}
 	const resume = "form[action='/dispatch/resume']"
 	if got.doc.Find(resume).Length() != 1 || analyst.get("/").doc.Find(resume).Length() != 0 {
 		t.Error("the button to resume: want it for operators only")

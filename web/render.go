@@ -170,11 +170,11 @@ func webhookAlert(hook *store.Webhook) views.Alert {
 	a := views.Alert{Level: "danger", Title: "The webhook for " + hook.EventType + " brings nothing home"}
 	switch hook.State {
 	case store.WebhookInactive:
-		a.Text = "The vendor has switched it off. Polling and reconciling take over until it is active again."
+		a.Text = "The vendor has switched it off. Polling and reconciling take over until it is active again, or rollcall webhook register makes a new one."
 	case store.WebhookMoved:
-		a.Text = "At the vendor it points to another address now. Polling and reconciling take over."
+		a.Text = "At the vendor it points to another address now. Polling and reconciling take over; rollcall webhook register makes a new one."
 	case store.WebhookGone:
-		a.Text = "The vendor doesn't know it any more. Polling and reconciling take over; register it again."
+		a.Text = "The vendor doesn't know it any more. Polling and reconciling take over; rollcall webhook register makes a new one."
 	case store.WebhookSecretUnknown:
 		a.Text = "Its secret was changed and the answer was lost: deliveries can't be verified until it is rotated again."
 	case store.WebhookRegistering, store.WebhookLive, store.WebhookRotating, store.WebhookRemoved:

@@ -221,5 +221,9 @@ func resubmittedText(done pipeline.Resubmitted) string {
 	case done.Items == 1:
 		return "1 URL was resubmitted."
 	}
-	return fmt.Sprintf("%d URLs were resubmitted in %d jobs.", done.Items, done.Jobs)
+	jobs := "1 job"
+	if done.Jobs != 1 {
+		jobs = fmt.Sprintf("%d jobs", done.Jobs)
+	}
+	return fmt.Sprintf("%d URLs were resubmitted in %s.", done.Items, jobs)
 }

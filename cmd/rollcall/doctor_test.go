@@ -47,6 +47,10 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("got %s, want three live webhooks", got)
 	}
 	d.home(d.submit(store.KindExtract, 3), 30*time.Second)
+	if _, err := d.store.SQL().ExecContext(t.Context(), `INSERT INTO webhooks (endpoint, event_type, url, state, created_at, state_at)
+		VALUES ('replacedreplacedreplaced', 'batch_completed', 'https://desk.example/webhooks/geonode/replacedreplacedreplaced', 'gone', now(), now())`); err != nil {
+		t.Fatal(err)
+	}
 	for check, f := range examine(t, d, 0, nil) {
 		if f.Status != statusOK {
 			t.Errorf("%s: got %+v, want ok", check, f)
