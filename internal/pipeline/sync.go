@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -162,7 +163,8 @@ func (p *Pipeline) syncDeclined(ctx context.Context, c *call, made *store.SyncCa
 	switch {
 	case errors.Is(cause, geonode.ErrTooLarge):
 		return p.failSync(ctx, c, tooLargeCode, "the page is larger than Rollcall reads", false)
-	case !ok || geonode.CertaintyOf(cause) == geonode.Unknown:
+	case !ok || e.Status == http.StatusGatewayTimeout || geonode.CertaintyOf(cause) == geonode.Unknown:
+		// A 504, even in the vendor's own words, says that waiting ended: the page may run on, and be charged.
 		p.log.WarnContext(ctx, "sync answer lost", slog.Int64("item_id", c.items[0].ItemID), slog.Any("error", cause))
 		return p.failSync(ctx, c, syncLost, "the vendor's answer was lost; the page may have been fetched and charged", true)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
@@ -64,6 +65,17 @@ func TestALostSyncAnswerIsNotAskedForAgain(t *testing.T) {
 	}
 	r.wantBatch(r.ended(b.ID), 1, 0, 0)
 	r.balanced(b.ID)
+}
+
+// TestASyncCallThatTakesTooLongIsLost: the vendor stops waiting before the page is there, and charges it all the same.
+func TestASyncCallThatTakesTooLongIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{sandbox: func(c *sandbox.Config) { c.SyncTimeout = 50 * time.Millisecond }})
+	b, item := r.try("https://news.sandbox.test/slow/8m")
+	r.wantBatch(b, 0, 1, 0)
+	if item.ErrorCode != "SYNC_LOST" {
+		t.Errorf("the item failed with %s, want SYNC_LOST", item.ErrorCode)
+	}
 }
 
 func TestASyncCallThatTheVendorRefusesSaysWhy(t *testing.T) {
