@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -39,11 +38,7 @@ type adoptWorker struct {
 
 // Work implements river.Worker.
 func (w *adoptWorker) Work(ctx context.Context, task *river.Job[adoptArgs]) error {
-	err := w.p.adopt(ctx, task.Args.JobID, tries(task.JobRow))
-	if _, snoozed := errors.AsType[*river.JobSnoozeError](err); err == nil || snoozed {
-		return err
-	}
-	return fmt.Errorf("adopt job %d: %w", task.Args.JobID, err)
+	return ofTask(w.p.adopt(ctx, task.Args.JobID, tries(task.JobRow)), "adopt job", task.Args.JobID)
 }
 
 // candidate is how a job in the vendor's lists compares with a lost call.

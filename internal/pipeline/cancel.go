@@ -252,11 +252,7 @@ type cancelWorker struct {
 
 // Work implements river.Worker.
 func (w *cancelWorker) Work(ctx context.Context, task *river.Job[cancelArgs]) error {
-	err := w.p.cancelCall(ctx, task.Args.JobID, tries(task.JobRow))
-	if _, snoozed := errors.AsType[*river.JobSnoozeError](err); err == nil || snoozed {
-		return err
-	}
-	return fmt.Errorf("cancel job %d: %w", task.Args.JobID, err)
+	return ofTask(w.p.cancelCall(ctx, task.Args.JobID, tries(task.JobRow)), "cancel job", task.Args.JobID)
 }
 
 // cancelCall tells the vendor to stop a batch or crawl. What becomes of its

@@ -184,35 +184,28 @@ func (q *queue) dispatch(ctx context.Context, tx store.Tx, jobs []*store.Job, at
 
 // settle adds a settle task for each woken job that has none under way.
 func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
-	params := make([]river.InsertManyParams, len(jobIDs))
-	for i, id := range jobIDs {
-		params[i] = river.InsertManyParams{Args: settleArgs{JobID: id}, InsertOpts: &river.InsertOpts{
-			Queue: queueSettle, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: active()},
-		}}
-	}
-	return q.insert(ctx, tx, params)
+	return q.insert(ctx, tx, forEach(jobIDs, queueSettle, active(), func(id int64) river.JobArgs { return settleArgs{JobID: id} }))
 }
 
 // sync adds the tasks that make items' sync calls.
 func (q *queue) sync(ctx context.Context, tx store.Tx, itemIDs []int64) error {
-	params := make([]river.InsertManyParams, len(itemIDs))
-	for i, id := range itemIDs {
-		params[i] = river.InsertManyParams{Args: syncArgs{ItemID: id}, InsertOpts: &river.InsertOpts{
-			Queue: queueSync, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
-		}}
-	}
-	return q.insert(ctx, tx, params)
+	return q.insert(ctx, tx, forEach(itemIDs, queueSync, unended(), func(id int64) river.JobArgs { return syncArgs{ItemID: id} }))
 }
 
 // cancel adds a task for each job that the vendor is to be asked to cancel.
 func (q *queue) cancel(ctx context.Context, tx store.Tx, jobIDs []int64) error {
-	params := make([]river.InsertManyParams, len(jobIDs))
-	for i, id := range jobIDs {
-		params[i] = river.InsertManyParams{Args: cancelArgs{JobID: id}, InsertOpts: &river.InsertOpts{
-			Queue: queueCancel, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
+	return q.insert(ctx, tx, forEach(jobIDs, queueCancel, unended(), func(id int64) river.JobArgs { return cancelArgs{JobID: id} }))
+}
+
+// forEach is a task for each of the ids, unless it has one in one of the states.
+func forEach(ids []int64, queue string, states []rivertype.JobState, args func(int64) river.JobArgs) []river.InsertManyParams {
+	params := make([]river.InsertManyParams, len(ids))
+	for i, id := range ids {
+		params[i] = river.InsertManyParams{Args: args(id), InsertOpts: &river.InsertOpts{
+			Queue: queue, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: states},
 		}}
 	}
-	return q.insert(ctx, tx, params)
+	return params
 }
 
 func (q *queue) insert(ctx context.Context, tx store.Tx, params []river.InsertManyParams) error {
@@ -228,16 +221,10 @@ func (q *queue) insert(ctx context.Context, tx store.Tx, params []river.InsertMa
 // adopt asks that uncertain jobs be looked for. The tasks need no transaction:
 // the sweep asks again for as long as the jobs are uncertain.
 func (q *queue) adopt(ctx context.Context, jobIDs []int64) error {
-	params := make([]river.InsertManyParams, len(jobIDs))
-	for i, id := range jobIDs {
-		params[i] = river.InsertManyParams{Args: adoptArgs{JobID: id}, InsertOpts: &river.InsertOpts{
-			Queue: queueMaintenance, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unended()},
-		}}
-	}
-	if len(params) == 0 {
+	if len(jobIDs) == 0 {
 		return nil
 	}
-	_, err := q.client.InsertMany(ctx, params)
+	_, err := q.client.InsertMany(ctx, forEach(jobIDs, queueMaintenance, unended(), func(id int64) river.JobArgs { return adoptArgs{JobID: id} }))
 	return err
 }
 
@@ -311,4 +298,13 @@ func finish[T river.JobArgs](ctx context.Context, tx store.Tx, task *river.Job[T
 		return fmt.Errorf("complete the task: %w", err)
 	}
 	return nil
+}
+
+// ofTask says which task an error comes from; a snooze is none, and stays what
+// it is.
+func ofTask(err error, what string, id int64) error {
+	if _, snoozed := errors.AsType[*river.JobSnoozeError](err); err == nil || snoozed {
+		return err
+	}
+	return fmt.Errorf("%s %d: %w", what, id, err)
 }

@@ -80,11 +80,7 @@ func (w *syncWorker) Timeout(*river.Job[syncArgs]) time.Duration {
 
 // Work implements river.Worker.
 func (w *syncWorker) Work(ctx context.Context, task *river.Job[syncArgs]) error {
-	err := w.p.sync(ctx, task.Args.ItemID)
-	if _, snoozed := errors.AsType[*river.JobSnoozeError](err); err == nil || snoozed {
-		return err
-	}
-	return fmt.Errorf("sync call of item %d: %w", task.Args.ItemID, err)
+	return ofTask(w.p.sync(ctx, task.Args.ItemID), "sync call of item", task.Args.ItemID)
 }
 
 // sync makes an item's one call, if nobody has.
