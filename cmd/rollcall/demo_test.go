@@ -240,9 +240,10 @@ func TestDemoSeesASecondSubmission(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
 	books := sandbox.Books{Jobs: []sandbox.JobRecord{
-		{ID: "orphan", Kind: "extract", Submitted: []string{"https://shop.sandbox.test/item/1"}},
-		{ID: "tried", Kind: "sync", Submitted: []string{"https://shop.sandbox.test/item/1"}},
-		{ID: "another's", Kind: "extract", Submitted: []string{"https://shop.sandbox.test/item/2"}},
+		{ID: "orphan", Kind: "extract", Status: "completed", Submitted: []string{"https://shop.sandbox.test/item/1"}},
+		{ID: "tried", Kind: "sync", Status: "completed", Submitted: []string{"https://shop.sandbox.test/item/1"}},
+		{ID: "forgotten", Kind: "extract", Status: "forgotten", Submitted: []string{"https://shop.sandbox.test/item/1"}},
+		{ID: "another's", Kind: "extract", Status: "completed", Submitted: []string{"https://shop.sandbox.test/item/2"}},
 	}}
 	got, err := unknownJobs(t.Context(), st, books, []answer{{url: "https://shop.sandbox.test/item/1"}})
 	if err != nil || len(got) != 1 || !strings.Contains(got[0], "orphan") {

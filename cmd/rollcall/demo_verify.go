@@ -81,7 +81,8 @@ func lostPages(books sandbox.Books, answers []answer) []string {
 }
 
 // unknownJobs are jobs that the vendor made of the batch's URLs and Rollcall knows nothing of: what they carry was
-// submitted, and charged, a second time. Sync calls have no job here, and what the vendor forgot it never charged.
+// submitted, and charged, a second time. Sync calls have no job here. What never ended, or was
+// forgotten, was not charged, and shows nothing by which a lost call could know it.
 func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answers []answer) ([]string, error) {
 	ours := map[string]bool{}
 	for _, a := range answers {
@@ -98,7 +99,7 @@ func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answ
 			return nil, fmt.Errorf("look for the vendor's jobs: %w", err)
 		}
 		for i, id := range ids {
-			counts := jobs[i].Kind != string(store.KindSync) && jobs[i].Status != "forgotten"
+			counts := jobs[i].Kind != string(store.KindSync) && hasEnded(jobs[i].Status)
 			if _, ok := known[id]; !ok && counts && slices.ContainsFunc(jobs[i].Submitted, func(url string) bool { return ours[url] }) {
 				problems = append(problems, "vendor job "+id+" was made and is not known here: its URLs were submitted twice")
 			}
@@ -151,7 +152,7 @@ func newTruth(books sandbox.Books) truth {
 		byURL := map[string]sandbox.Outcome{}
 		for o := range job.Outcomes {
 			outcome := job.Outcomes[o]
-			if !slices.Contains([]string{"completed", "failed", "cancelled"}, job.Status) {
+			if !hasEnded(job.Status) {
 				outcome.Status = job.Status // A job that never ends brings nothing, whatever its pages are.
 			}
 			byURL[outcome.URL] = outcome
@@ -162,6 +163,11 @@ func newTruth(books sandbox.Books) truth {
 		t[job.ID] = byURL
 	}
 	return t
+}
+
+// hasEnded reports a vendor's job that shows results, or that there are none.
+func hasEnded(status string) bool {
+	return slices.Contains([]string{"completed", "failed", "cancelled"}, status)
 }
 
 // judge says how an answer differs from the books, or "". What is stored must be, byte for byte, what one of the jobs
