@@ -318,7 +318,7 @@ func gate(g GateState) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = At(g.Until).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = WhenAndAt(g.Until).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -135,3 +135,11 @@ func sentence(word string) string {
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
 }
+
+// kindText is the kind of a batch. "Sync" is the vendor's word for what the pages call to try one URL now.
+func kindText(kind string) string {
+	if kind == "sync" {
+		return "Tried now"
+	}
+	return sentence(kind)
+}

@@ -37,6 +37,9 @@ func (s *Server) reconcile(c echo.Context) error {
 		newest := &runs[0]
 		props.Running = newest.FinishedAt == nil && s.now().Sub(newest.StartedAt) < runAtMost
 		props.NextAt = newest.StartedAt.Add(s.cfg.ReconcileEvery)
+		if props.NextAt.Before(s.now()) {
+			props.NextAt = s.now() // It is due: the run before it takes longer than the gap.
+		}
 	}
 	props.Pager = pager(c, cursorParam, more, last)
 	if props.Layout, err = s.layout(c, "Reconcile", views.SectionReconcile); err != nil {
