@@ -62,13 +62,24 @@ func (t Tx) WithdrawJobs(ctx context.Context, s Scope, message string, limit int
 		return nil, nil
 	}
 	where, args := s.jobs()
-	args["now"], args["limit"], args["message"] = now, limit, message
+	args["limit"] = limit
+	ids, err := t.lock(ctx, `SELECT j.id FROM jobs j WHERE `+where+` AND j.state = 'intended' ORDER BY j.id LIMIT ?limit FOR NO KEY UPDATE`, args)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
 	var out []Withdrawn
-	err := t.db.NewRaw(`UPDATE jobs SET state = 'withdrawn', ended_at = ?now, lease_until = NULL, next_poll_at = NULL,
-			error_message = ?message
-		WHERE id IN (SELECT j.id FROM jobs j WHERE `+where+` AND j.state = 'intended' ORDER BY j.id LIMIT ?limit FOR UPDATE)
-		RETURNING id, batch_id`, args).Scan(ctx, &out)
+	err = t.db.NewRaw(`UPDATE jobs SET state = 'withdrawn', ended_at = ?, lease_until = NULL, next_poll_at = NULL,
+			error_message = ? WHERE id IN (?) RETURNING id, batch_id`, now, message, bun.List(ids)).Scan(ctx, &out)
 	return out, translate(err)
+}
+
+// lock selects the ids of rows and locks these. It is a statement of its own:
+// one that also updates them comes upon the versions that it saw when it began,
+// and may wait there for somebody who waits for the locks it has.
+func (t Tx) lock(ctx context.Context, query string, args named) ([]int64, error) {
+	var ids []int64
+	err := t.db.NewRaw(query, args).Scan(ctx, &ids)
+	return ids, translate(err)
 }
 
 // CancelItemsOf ends as cancelled the outstanding items whose current job is
@@ -78,14 +89,17 @@ func (t Tx) CancelItemsOf(ctx context.Context, jobIDs []int64, code, message str
 	if len(jobIDs) == 0 {
 		return nil, nil
 	}
+	open, err := t.lock(ctx, `SELECT id FROM items WHERE current_job_id IN (?jobs) AND state = 'outstanding' ORDER BY id FOR NO KEY UPDATE`,
+		named{"jobs": bun.List(jobIDs)})
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
 	var rows []struct {
 		ID, BatchID, JobID int64
 	}
-	err := t.db.NewRaw(`UPDATE items SET state = 'cancelled', ended_at = ?now, error_code = ?code, error_message = ?message,
-			error_retryable = true
-		WHERE id IN (SELECT id FROM items WHERE current_job_id IN (?jobs) AND state = 'outstanding' ORDER BY id FOR UPDATE)
-		RETURNING id, batch_id, current_job_id AS job_id`,
-		named{"now": now, "code": code, "message": message, "jobs": bun.List(jobIDs)}).Scan(ctx, &rows)
+	err = t.db.NewRaw(`UPDATE items SET state = 'cancelled', ended_at = ?, error_code = ?, error_message = ?,
+			error_retryable = true WHERE id IN (?) RETURNING id, batch_id, current_job_id AS job_id`,
+		now, code, message, bun.List(open)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -114,11 +128,13 @@ func (t Tx) FlagJobs(ctx context.Context, s Scope, now time.Time) ([]FlaggedJob,
 		return nil, nil
 	}
 	where, args := s.jobs()
-	args["now"] = now
+	ids, err := t.lock(ctx, `SELECT j.id FROM jobs j WHERE `+where+` AND j.state IN ('calling', 'uncertain', 'accepted')
+		ORDER BY j.id FOR NO KEY UPDATE`, args)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
 	var out []FlaggedJob
-	err := t.db.NewRaw(`UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?now)
-		WHERE id IN (SELECT j.id FROM jobs j WHERE `+where+` AND j.state IN ('calling', 'uncertain', 'accepted')
-			ORDER BY j.id FOR UPDATE)
-		RETURNING id, batch_id, kind, state`, args).Scan(ctx, &out)
+	err = t.db.NewRaw(`UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?)
+		WHERE id IN (?) RETURNING id, batch_id, kind, state`, now, bun.List(ids)).Scan(ctx, &out)
 	return out, translate(err)
 }

@@ -103,7 +103,7 @@ func (t Tx) WakeListed(ctx context.Context, ids []int64, now, lease time.Time) (
 	var woken []int64
 	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = 'poll', polls = polls + 1, next_poll_at = ?
 		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state = 'accepted' AND next_poll_at <= ?
-			ORDER BY id FOR UPDATE SKIP LOCKED)
+			ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
 		RETURNING id`, lease, bun.List(ids), now).Scan(ctx, &woken)
 	return woken, translate(err)
 }
@@ -114,7 +114,7 @@ func (q Queries) NoteListed(ctx context.Context, ids []int64, status string) err
 		return nil
 	}
 	_, err := q.db.NewRaw(`UPDATE jobs SET vendor_status = ?
-		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state = 'accepted' ORDER BY id FOR UPDATE SKIP LOCKED)`,
+		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state = 'accepted' ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)`,
 		CleanText(status), bun.List(ids)).Exec(ctx)
 	return translate(err)
 }
@@ -129,6 +129,6 @@ func (q Queries) PutOffListed(ctx context.Context, ids []int64, next *time.Time,
 	_, err := q.db.NewRaw(`UPDATE jobs SET next_poll_at = coalesce(?::timestamptz, next_poll_at),
 			overdue = overdue OR accepted_at < ?
 		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state = 'accepted' AND next_poll_at <= ?
-			ORDER BY id FOR UPDATE SKIP LOCKED)`, next, overdueBefore, bun.List(ids), now).Exec(ctx)
+			ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)`, next, overdueBefore, bun.List(ids), now).Exec(ctx)
 	return translate(err)
 }

@@ -70,6 +70,6 @@ func (t Tx) ChangeMode(ctx context.Context, c ModeChange) (bool, error) {
 func (t Tx) PollSoon(ctx context.Context, now, furtherThan time.Time, over time.Duration, limit int) (int64, error) {
 	return affected(t.db.NewRaw(`UPDATE jobs SET next_poll_at = ?::timestamptz + make_interval(secs => id % 100 * ? / 100.0)
 		WHERE id IN (SELECT id FROM jobs WHERE state = 'accepted' AND next_poll_at > ?
-			ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)`,
+			ORDER BY id LIMIT ? FOR NO KEY UPDATE SKIP LOCKED)`,
 		now, over.Seconds(), furtherThan, limit).Exec(ctx))
 }

@@ -59,7 +59,7 @@ func (t Tx) LockEnded(ctx context.Context, ids []int64) ([]ReopenedItem, error) 
 	}
 	var out []ReopenedItem
 	err := t.db.NewRaw(`WITH locked AS (SELECT id, batch_id, url, state, current_job_id FROM items
-			WHERE id IN (?) AND state IN ('failed', 'cancelled') ORDER BY id FOR UPDATE)
+			WHERE id IN (?) AND state IN ('failed', 'cancelled') ORDER BY id FOR NO KEY UPDATE)
 		SELECT l.id, l.batch_id, l.url, l.state, j.id AS job_id, j.kind AS job_kind, ji.input_index
 		FROM locked l LEFT JOIN jobs j ON j.id = l.current_job_id
 		LEFT JOIN job_items ji ON ji.job_id = j.id AND ji.item_id = l.id

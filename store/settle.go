@@ -123,20 +123,23 @@ func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Res
 		carries = `sync_calls sc ON sc.item_id = i.id AND sc.called_at IS NOT NULL`
 	}
 	var rows []moved
-	err := t.db.NewRaw(`WITH old AS (
-			SELECT i.id, i.state FROM items i JOIN `+carries+`
-			WHERE i.id IN (?ids) AND i.state <> 'stored' ORDER BY i.id FOR UPDATE OF i)
-		UPDATE items SET state = 'stored', net = ?net, ended_at = ?now,
-			error_code = '', error_message = '', error_retryable = false
-		FROM old WHERE items.id = old.id RETURNING items.id, old.state AS was`,
-		named{"job": jobID, "ids": bun.List(ids), "net": net, "now": now}).Scan(ctx, &rows)
-	if err != nil {
-		return counts, nil, translate(err)
+	err := t.db.NewRaw(`SELECT i.id, i.state AS was FROM items i JOIN `+carries+`
+		WHERE i.id IN (?ids) AND i.state <> 'stored' ORDER BY i.id FOR NO KEY UPDATE OF i`,
+		named{"job": jobID, "ids": bun.List(ids)}).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return counts, stored, translate(err)
 	}
+	ids = ids[:0]
 	for _, r := range rows {
+		ids = append(ids, r.ID)
 		stored[r.ID] = true
 		counts.Stored++
 		counts.leave(r.Was)
+	}
+	_, err = t.db.NewRaw(`UPDATE items SET state = 'stored', net = ?, ended_at = ?,
+			error_code = '', error_message = '', error_retryable = false WHERE id IN (?)`, net, now, bun.List(ids)).Exec(ctx)
+	if err != nil {
+		return counts, nil, translate(err)
 	}
 	for _, r := range results {
 		if !stored[r.ItemID] {
@@ -210,28 +213,16 @@ func (t Tx) endItems(ctx context.Context, jobID int64, to ItemState, ends []Endi
 	for i, e := range ends {
 		ids[i], codes[i], messages[i], retryable[i] = e.ItemID, CleanText(e.Code), CleanText(e.Message), e.Retryable
 	}
-	rows, err := t.tx.Tx.QueryContext(ctx, `WITH ends AS (
-			SELECT i.id, e.code, e.message, e.retryable FROM items i
-			JOIN unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) AS e (id, code, message, retryable)
-				ON e.id = i.id
-			WHERE coalesce(i.current_job_id, 0) = $5 AND i.state = 'outstanding' ORDER BY i.id FOR UPDATE OF i)
-		UPDATE items SET state = $6, ended_at = $7, error_code = ends.code, error_message = ends.message,
-			error_retryable = ends.retryable
-		FROM ends WHERE items.id = ends.id RETURNING items.id`,
-		ids, codes, messages, retryable, jobID, string(to), now)
-	if err != nil {
-		return nil, translate(err)
+	open, err := t.lock(ctx, `SELECT id FROM items WHERE id IN (?ids) AND coalesce(current_job_id, 0) = ?job AND state = 'outstanding'
+		ORDER BY id FOR NO KEY UPDATE`, named{"ids": bun.List(ids), "job": jobID})
+	if err != nil || len(open) == 0 {
+		return nil, err
 	}
-	defer rows.Close()
-	var ended []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, translate(err)
-		}
-		ended = append(ended, id)
-	}
-	return ended, translate(rows.Err())
+	_, err = t.tx.Tx.ExecContext(ctx, `UPDATE items SET state = $5, ended_at = $6, error_code = e.code, error_message = e.message,
+			error_retryable = e.retryable
+		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) AS e (id, code, message, retryable)
+		WHERE items.id = e.id AND items.id = ANY ($7::bigint[])`, ids, codes, messages, retryable, string(to), now, open)
+	return open, translate(err)
 }
 
 // FreshItems returns which of the items the job had not brought home before,
@@ -243,7 +234,7 @@ func (t Tx) FreshItems(ctx context.Context, jobID int64, ids []int64) ([]int64, 
 	var fresh []int64
 	err := t.db.NewRaw(`SELECT item_id FROM job_items WHERE job_id = ? AND item_id IN (?)
 			AND (outcome IS NULL OR outcome NOT IN ('stored', 'superseded'))
-		ORDER BY input_index FOR UPDATE`, jobID, bun.List(ids)).Scan(ctx, &fresh)
+		ORDER BY input_index FOR NO KEY UPDATE`, jobID, bun.List(ids)).Scan(ctx, &fresh)
 	return fresh, translate(err)
 }
 

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"slices"
+
+	"github.com/uptrace/bun"
 )
 
 // insertChunk keeps one INSERT's text to a few megabytes however many rows a
@@ -90,10 +92,14 @@ func (t Tx) MoveItems(ctx context.Context, from, to int64, retry bool) (int64, e
 	}
 	// In the order in which every other move locks items, or the two might wait
 	// for each other.
-	return affected(t.db.NewRaw(`UPDATE items SET current_job_id = ?, retries = retries + ?
-		WHERE id IN (SELECT i.id FROM items i JOIN job_items ji ON ji.item_id = i.id
-			WHERE ji.job_id = ? AND i.current_job_id = ? AND i.state = 'outstanding' ORDER BY i.id FOR UPDATE OF i)`,
-		to, step, to, from).Exec(ctx))
+	ids, err := t.lock(ctx, `SELECT i.id FROM items i JOIN job_items ji ON ji.item_id = i.id
+		WHERE ji.job_id = ?to AND i.current_job_id = ?from AND i.state = 'outstanding' ORDER BY i.id FOR NO KEY UPDATE OF i`,
+		named{"to": to, "from": from})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return affected(t.db.NewRaw(`UPDATE items SET current_job_id = ?, retries = retries + ? WHERE id IN (?)`,
+		to, step, bun.List(ids)).Exec(ctx))
 }
 
 // Batch returns one batch.

@@ -15,28 +15,32 @@ func (t Tx) WakeJobs(ctx context.Context, ids []int64, net Net) ([]int64, error)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	var woken []int64
-	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = ?
-		WHERE id IN (SELECT id FROM jobs WHERE id IN (?) AND state IN ('accepted', 'given_up')
-			ORDER BY id FOR UPDATE)
-		RETURNING id`, net, bun.List(ids)).Scan(ctx, &woken)
-	return woken, translate(err)
+	open, err := t.lock(ctx, `SELECT id FROM jobs WHERE id IN (?ids) AND state IN ('accepted', 'given_up')
+		ORDER BY id FOR NO KEY UPDATE`, named{"ids": bun.List(ids)})
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	_, err = t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = ? WHERE id IN (?)`, net, bun.List(open)).Exec(ctx)
+	return open, translate(err)
 }
 
 // WakeByWebhook is WakeJobs for the webhook net. It also notes when the first
-// webhook for each job came, settled or not. Both are one statement, so that
-// the rows are locked once and in one order.
+// webhook for each job came, settled or not; the rows are locked once and in one
+// order.
 func (t Tx) WakeByWebhook(ctx context.Context, ids []int64, now time.Time) ([]int64, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	told, err := t.lock(ctx, `SELECT id FROM jobs WHERE id IN (?ids)
+		AND (state IN ('accepted', 'given_up') OR webhook_at IS NULL) ORDER BY id FOR NO KEY UPDATE`, named{"ids": bun.List(ids)})
+	if err != nil || len(told) == 0 {
+		return nil, err
+	}
 	var rows []KnownJob
-	err := t.db.NewRaw(`UPDATE jobs SET webhook_at = coalesce(webhook_at, ?),
+	err = t.db.NewRaw(`UPDATE jobs SET webhook_at = coalesce(webhook_at, ?),
 			wake_seq = CASE WHEN state IN ('accepted', 'given_up') THEN wake_seq + 1 ELSE wake_seq END,
 			wake_net = CASE WHEN state IN ('accepted', 'given_up') THEN 'webhook' ELSE wake_net END
-		WHERE id IN (SELECT id FROM jobs WHERE id IN (?)
-			AND (state IN ('accepted', 'given_up') OR webhook_at IS NULL) ORDER BY id FOR UPDATE)
-		RETURNING id, state`, now, bun.List(ids)).Scan(ctx, &rows)
+		WHERE id IN (?) RETURNING id, state`, now, bun.List(told)).Scan(ctx, &rows)
 	var woken []int64
 	for _, r := range rows {
 		if r.State == JobAccepted || r.State == JobGivenUp {
@@ -63,7 +67,7 @@ func (t Tx) wakeDue(ctx context.Context, of bun.Safe, now, lease time.Time, limi
 	err := t.db.NewRaw(`UPDATE jobs SET wake_seq = wake_seq + 1, wake_net = 'poll', polls = polls + 1,
 			next_poll_at = ?
 		WHERE id IN (SELECT id FROM jobs WHERE state = 'accepted' AND next_poll_at <= ? ?
-			ORDER BY next_poll_at, id LIMIT ? FOR UPDATE SKIP LOCKED)
+			ORDER BY next_poll_at, id LIMIT ? FOR NO KEY UPDATE SKIP LOCKED)
 		RETURNING id`, lease, now, of, limit).Scan(ctx, &woken)
 	return woken, translate(err)
 }
