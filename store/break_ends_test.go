@@ -12,9 +12,10 @@ import (
 
 // twoCrawls is a batch whose seed was sent again while its first crawl still
 // ran: the first job has nothing left to say, the second the given items.
-func twoCrawls(t *testing.T, s *store.Store, outstanding int) (batch int64, jobs []int64) {
+func twoCrawls(t *testing.T, s *store.Store, outstanding int) (int64, []int64) {
 	t.Helper()
-	batch = one(t, s, `INSERT INTO batches (name, kind, options, created_at, submitted, accepted, failed)
+	var jobs []int64
+	batch := one(t, s, `INSERT INTO batches (name, kind, options, created_at, submitted, accepted, failed)
 		VALUES ('c', 'crawl', '{}', now(), 1, 1, $1) RETURNING id`, 1-outstanding)
 	for i := range 2 {
 		jobs = append(jobs, one(t, s, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id)
@@ -66,7 +67,7 @@ func TestTwoCrawlsThatEndTogetherEndTheirBatch(t *testing.T) {
 					})
 				}()
 				<-settled
-				return waits(t, s, ended)
+				return waits(t, s, ended) //nolint:contextcheck // It looks from outside the transaction.
 			})
 			if err := <-ended; err != nil {
 				t.Fatal(err)
@@ -88,8 +89,7 @@ func waits(t *testing.T, s *store.Store, ended chan error) error {
 			return nil
 		default:
 		}
-		if one(t, s, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-			WHERE NOT l.granted AND a.datname = current_database()`) > 0 {
+		if waiting(t, s) > 0 {
 			return nil
 		}
 	}

@@ -23,9 +23,10 @@ type locking struct {
 // waited for that would deadlock with one that then moves the row itself.
 func TestMovesDoNotWaitForThoseWhoOnlyRefer(t *testing.T) {
 	t.Parallel()
-	s := storetest.New(t)
 	for _, m := range append(lockingJobs(), lockingItems()...) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
 			job := oneJob(t, s, m.job)
 			item := one(t, s, `SELECT item_id FROM job_items WHERE job_id = $1`, job)
 			exec(t, s, `UPDATE items SET state = $2, ended_at = CASE WHEN $2 <> 'outstanding' THEN now() END, error_code = 'X' WHERE id = $1`, item, string(m.item))
@@ -175,23 +176,25 @@ func TestMovesOfOneRowAtOnceEachEnd(t *testing.T) {
 			if _, err := refers.ExecContext(t.Context(), `SELECT FROM jobs j JOIN items i ON i.current_job_id = j.id WHERE j.id = $1 FOR KEY SHARE`, job); err != nil {
 				t.Fatal(err)
 			}
-			inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-				if _, err := tx.SQL().ExecContext(ctx, `WITH j AS (UPDATE jobs SET polls = polls + 1 WHERE id = $1)
-					UPDATE items SET retries = retries + 1 WHERE current_job_id = $1`, job); err != nil {
-					return err
-				}
-				for range callers {
-					go func() {
-						ended <- s.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error { return m.run(ctx, tx, job) })
-					}()
-				}
-				for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
-					if one(t, s, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-						WHERE NOT l.granted AND a.datname = current_database()`) == callers {
-						return nil
-					}
-				}
-			})
+			updates, err := s.SQL().BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = updates.Rollback() }()
+			if _, err := updates.ExecContext(t.Context(), `WITH j AS (UPDATE jobs SET polls = polls + 1 WHERE id = $1)
+				UPDATE items SET retries = retries + 1 WHERE current_job_id = $1`, job); err != nil {
+				t.Fatal(err)
+			}
+			for range callers {
+				go func() {
+					ended <- s.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error { return m.run(ctx, tx, job) })
+				}()
+			}
+			for tick := time.NewTicker(5 * time.Millisecond); waiting(t, s) < callers; <-tick.C {
+			}
+			if err := updates.Commit(); err != nil {
+				t.Fatal(err)
+			}
 			for range callers {
 				if err := <-ended; err != nil {
 					t.Error(err)
@@ -204,4 +207,10 @@ func TestMovesOfOneRowAtOnceEachEnd(t *testing.T) {
 // itemOf is an answer for the one item of the one job of a new database.
 func itemOf(job int64) []*store.Result {
 	return []*store.Result{{ItemID: job, JobID: &job, Net: store.NetPoll, StoredAt: time.Now()}}
+}
+
+// waiting is how many transactions wait for another's lock.
+func waiting(t *testing.T, s *store.Store) int64 {
+	t.Helper()
+	return one(t, s, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND a.datname = current_database()`)
 }
