@@ -24,7 +24,7 @@ func (s Scope) jobs() (string, named) {
 func (s Scope) empty() bool { return s.BatchID == 0 && len(s.JobIDs) == 0 }
 
 // OpenCount is how many jobs of one kind and state a scope has, and how many
-// URLs they carry.
+// URLs are outstanding with them.
 type OpenCount struct {
 	Kind  Kind
 	State JobState
@@ -32,15 +32,20 @@ type OpenCount struct {
 	URLs  int `bun:"urls"`
 }
 
-// CountScope counts the scope's jobs by kind and state.
+// CountScope counts the scope's jobs by kind and state, with the items that
+// would end with them.
 func (q Queries) CountScope(ctx context.Context, s Scope) ([]OpenCount, error) {
 	if s.empty() {
 		return nil, nil
 	}
 	where, args := s.jobs()
 	var out []OpenCount
-	err := q.db.NewRaw(`SELECT j.kind, j.state, count(*) AS jobs, sum(j.url_count) AS urls FROM jobs j
-		WHERE `+where+` GROUP BY j.kind, j.state`, args).Scan(ctx, &out)
+	items := `i.current_job_id = j.id AND i.state = 'outstanding'`
+	if s.BatchID != 0 {
+		items += ` AND i.batch_id = ?scope` // For its index: a big batch has many jobs.
+	}
+	err := q.db.NewRaw(`SELECT j.kind, j.state, count(DISTINCT j.id) AS jobs, count(i.id) AS urls
+		FROM jobs j LEFT JOIN items i ON `+items+` WHERE `+where+` GROUP BY j.kind, j.state`, args).Scan(ctx, &out)
 	return out, translate(err)
 }
 

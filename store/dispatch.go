@@ -127,6 +127,17 @@ func (q Queries) AdoptPass(ctx context.Context, id int64, callNo int, now, next 
 	return passes[0], nil
 }
 
+// hashLock is the class of the advisory locks that put the adoptions of equal
+// requests in a row.
+const hashLock = 0x68617368
+
+// LockHash keeps other adoptions for the same request waiting until this
+// transaction ends.
+func (t Tx) LockHash(ctx context.Context, hash []byte) error {
+	_, err := t.db.NewRaw(`SELECT pg_advisory_xact_lock(?, hashtext(encode(?::bytea, 'hex')))`, hashLock, hash).Exec(ctx)
+	return translate(err)
+}
+
 // CallingWithHash counts the jobs with one request hash that are calling.
 func (q Queries) CallingWithHash(ctx context.Context, hash []byte) (int, error) {
 	return q.count(ctx, `SELECT count(*) FROM jobs WHERE request_hash = ? AND state = 'calling'`, hash)

@@ -55,15 +55,15 @@ type Recount struct {
 // zero when there are no more. It scans and is meant for `rollcall doctor`.
 func (q Queries) RecountBatches(ctx context.Context, after int64, limit int) ([]Recount, int64, error) {
 	var rows []struct {
-		ID                                                      int64
-		Accepted, Stored, Failed, Cancelled                     int64
-		RowsAccepted, RowsStored, RowsFailed, RowsCancelled     int64
-		StoredWebhook, StoredPoll, StoredReconcile, StoredSync  int64
-		RowsWebhook, RowsPoll, RowsReconcile, RowsSync, Results int64
+		ID                                                                   int64
+		Accepted, Stored, Failed, Cancelled                                  int64
+		RowsAccepted, RowsStored, RowsFailed, RowsCancelled                  int64
+		StoredWebhook, StoredPoll, StoredReconcile, StoredReplay, StoredSync int64
+		RowsWebhook, RowsPoll, RowsReconcile, RowsReplay, RowsSync, Results  int64
 	}
 	err := q.db.NewRaw(`SELECT b.id, b.accepted, b.failed, b.cancelled,
 			b.stored_webhook + b.stored_poll + b.stored_reconcile + b.stored_replay + b.stored_sync AS stored,
-			b.stored_webhook, b.stored_poll, b.stored_reconcile, b.stored_sync,
+			b.stored_webhook, b.stored_poll, b.stored_reconcile, b.stored_replay, b.stored_sync,
 			count(i.id) AS rows_accepted,
 			count(*) FILTER (WHERE i.state = 'stored') AS rows_stored,
 			count(*) FILTER (WHERE i.state = 'failed') AS rows_failed,
@@ -71,6 +71,7 @@ func (q Queries) RecountBatches(ctx context.Context, after int64, limit int) ([]
 			count(*) FILTER (WHERE i.net = 'webhook') AS rows_webhook,
 			count(*) FILTER (WHERE i.net = 'poll') AS rows_poll,
 			count(*) FILTER (WHERE i.net = 'reconcile') AS rows_reconcile,
+			count(*) FILTER (WHERE i.net = 'replay') AS rows_replay,
 			count(*) FILTER (WHERE i.net = 'sync') AS rows_sync,
 			count(r.item_id) AS results
 		FROM (SELECT * FROM batches WHERE id > ? ORDER BY id LIMIT ?) b
@@ -95,6 +96,7 @@ func (q Queries) RecountBatches(ctx context.Context, after int64, limit int) ([]
 			{r.ID, "stored_webhook", r.StoredWebhook, r.RowsWebhook},
 			{r.ID, "stored_poll", r.StoredPoll, r.RowsPoll},
 			{r.ID, "stored_reconcile", r.StoredReconcile, r.RowsReconcile},
+			{r.ID, "stored_replay", r.StoredReplay, r.RowsReplay},
 			{r.ID, "stored_sync", r.StoredSync, r.RowsSync},
 		} {
 			if c.Counter != c.Rows {

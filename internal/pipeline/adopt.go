@@ -166,6 +166,9 @@ func uncontested(ctx context.Context, tx store.Tx, job *store.Job, adopted bool)
 	if !adopted {
 		return nil
 	}
+	if err := tx.LockHash(ctx, job.RequestHash); err != nil {
+		return err
+	}
 	n, err := tx.CallingWithHash(ctx, job.RequestHash)
 	if err == nil && n > 0 {
 		return errContested

@@ -43,6 +43,7 @@ type CancelPlan struct {
 	// Stoppable are batch and crawl jobs at the vendor, which is asked to stop
 	// them; pages that run already may still come in and are charged. How many
 	// URLs they hold only a plan tells.
+	// StoppableURLs are the outstanding ones; a crawl's are not known beforehand.
 	Stoppable, StoppableURLs int
 	// RunsOut are extract jobs at the vendor, which cannot stop them: they are
 	// charged and their results are stored.

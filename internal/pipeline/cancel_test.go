@@ -122,3 +122,24 @@ func TestACancelledBatchMakesNoRetries(t *testing.T) {
 	}
 	r.balanced(batch)
 }
+
+// TestThePlanOfACancelCountsWhatIsOutstanding, not what the jobs began with.
+func TestThePlanOfACancelCountsWhatIsOutstanding(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	batch := r.submit(store.KindBatch, sandbox.MadeURLs(30, 1)...)
+	r.exec(`UPDATE items SET state = 'failed', error_code = 'GONE', ended_at = created_at WHERE batch_id = $1 AND position <= 12`, batch)
+	job := r.number(`SELECT min(id) FROM jobs WHERE batch_id = $1`, batch)
+	for name, plan := range map[string]func() (pipeline.CancelPlan, error){
+		"batch": func() (pipeline.CancelPlan, error) { return r.pipe.PlanCancelBatch(t.Context(), batch) },
+		"job":   func() (pipeline.CancelPlan, error) { return r.pipe.PlanCancelJobs(t.Context(), []int64{job}) },
+	} {
+		got, err := plan()
+		want := map[string]pipeline.CancelPlan{
+			"batch": {BatchID: batch, Jobs: 2, Unsent: 2, UnsentURLs: 18}, "job": {Jobs: 1, Unsent: 1, UnsentURLs: 8},
+		}[name]
+		if err != nil || got != want {
+			t.Errorf("%s: the plan is %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+}
