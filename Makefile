@@ -4,9 +4,10 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 FUZZTIME ?= 10s
+URLS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run dev build test check lint generate schema fuzz cover tools static
+.PHONY: help demo run dev build test check lint generate schema fuzz faults cover tools static
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -45,6 +46,10 @@ schema: ## migrations/schema.sql, a dump to read
 
 fuzz: ## each fuzz test for FUZZTIME (10s)
 	@.ci/fuzz.sh $(FUZZTIME)
+
+faults: build ## the demo under every fault of the sandbox at 0.3, then under all at 0.05; URLS=1000
+	@.ci/setup.sh postgres
+	@.ci/faults.sh $(URLS)
 
 cover: ## coverage of the tests, in total and in cover.out
 	@.ci/setup.sh postgres chromium

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 
 	"rollcall/internal/sandbox"
 )
@@ -15,10 +16,15 @@ type sandboxCmd struct {
 	Seed         uint64 `default:"1" help:"Decides all that is left to chance."`
 	APIKey       string `name:"api-key" default:"sandbox-key" help:"The key that is accepted."`
 	AllowPrivate bool   `help:"Fetch pages from loopback and private addresses too."`
+	ListFaults   bool   `help:"Print the names of the faults, a line each, and end."`
 }
 
 // Run serves until ctx ends. Jobs and webhooks are held in memory and end with it.
 func (c *sandboxCmd) Run(ctx context.Context, a *app) error {
+	if c.ListFaults {
+		_, err := fmt.Fprintln(a.out, strings.Join(sandbox.FaultNames(), "\n"))
+		return err
+	}
 	faults, err := readFaults(c.Faults)
 	if err != nil {
 		return err

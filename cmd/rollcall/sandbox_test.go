@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rollcall/internal/sandbox"
 )
 
 func TestSandboxCommand(t *testing.T) {
@@ -50,5 +52,13 @@ func TestStackClosesInReverse(t *testing.T) {
 	cancel()
 	if err := s.close(ended); err != nil || order != "cba" {
 		t.Errorf("got %q, %v, want cba", order, err)
+	}
+}
+
+func TestSandboxListsItsFaults(t *testing.T) {
+	t.Parallel()
+	got := rollcall(t, emptyEnv, "sandbox", "--list-faults")
+	if want := strings.Join(sandbox.FaultNames(), "\n") + "\n"; got.code != 0 || got.out != want {
+		t.Errorf("exit %d, %q; want %q", got.code, got.out, want)
 	}
 }
