@@ -158,7 +158,7 @@ func (q Queries) KnownVendorIDs(ctx context.Context, ids []string) (map[string]K
 		return out, nil
 	}
 	var rows []KnownJob
-	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at, adopted FROM jobs WHERE vendor_job_id IN (?)`,
+	err := q.db.NewRaw(`SELECT id, vendor_job_id, kind, state, accepted_at, adopted FROM jobs WHERE vendor_job_id IN (?)`,
 		bun.List(ids)).Scan(ctx, &rows)
 	for _, r := range rows {
 		out[r.VendorJobID] = r
@@ -170,6 +170,7 @@ func (q Queries) KnownVendorIDs(ctx context.Context, ids []string) (map[string]K
 type KnownJob struct {
 	ID          int64
 	VendorJobID string
+	Kind        Kind
 	State       JobState
 	AcceptedAt  *time.Time
 	Adopted     bool // Only KnownVendorIDs tells it.

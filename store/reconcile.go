@@ -25,10 +25,18 @@ func (q Queries) FinishRun(ctx context.Context, r *ReconcileRun) error {
 // from after the key on; the zero Key is the beginning.
 func (q Queries) OpenJobs(ctx context.Context, before time.Time, from Key, limit int) ([]KnownJob, error) {
 	var out []KnownJob
-	err := q.db.NewRaw(`SELECT id, vendor_job_id, state, accepted_at FROM jobs
+	err := q.db.NewRaw(`SELECT id, vendor_job_id, kind, state, accepted_at FROM jobs
 		WHERE state = 'accepted' AND accepted_at <= ? AND (accepted_at, id) > (?, ?)
 		ORDER BY accepted_at, id LIMIT ?`, before, from.At, from.ID, limit).Scan(ctx, &out)
 	return out, translate(err)
+}
+
+// OldestClaim is when the oldest call was made that is under way or in doubt;
+// nil when there is none.
+func (q Queries) OldestClaim(ctx context.Context) (*time.Time, error) {
+	var at *time.Time
+	err := q.db.NewRaw(`SELECT min(called_at) FROM jobs WHERE state IN ('calling', 'uncertain')`).Scan(ctx, &at)
+	return at, translate(err)
 }
 
 // CountOpen counts the jobs that are accepted and not settled, up to limit.

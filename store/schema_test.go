@@ -174,6 +174,7 @@ func TestBackgroundQueriesUseIndexes(t *testing.T) {
 			func() error { _, err := tx.KnownVendorIDs(ctx, []string{"v7", "v50"}); return err },
 			func() error { _, err := tx.CallingWithHash(ctx, []byte{0}); return err },
 			func() error { _, err := tx.AnyUncertain(ctx); return err },
+			func() error { _, err := tx.OldestClaim(ctx); return err },
 			func() error { _, err := tx.WebhookRecord(ctx, 50, time.Minute, now); return err },
 			func() error { _, err := tx.Carried(ctx, 7); return err },
 			func() error { _, err := tx.SendList(ctx, 7); return err },

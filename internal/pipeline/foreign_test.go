@@ -12,6 +12,17 @@ import (
 	"rollcall/store"
 )
 
+// listedBefore is a list whose jobs were made so long ago.
+func listedBefore(listed any, ago time.Duration) []any {
+	rows, _ := listed.([]any)
+	for _, row := range rows {
+		if row, ok := row.(map[string]any); ok {
+			row["created_at"] = time.Now().Add(-ago).UTC().Format(time.RFC3339)
+		}
+	}
+	return rows
+}
+
 // TestForeignJobIsCountedAndNeverFetched: another program uses the account. Its
 // job is delivered, is in the vendor's lists, and is nobody's here.
 func TestForeignJobIsCountedAndNeverFetched(t *testing.T) {
@@ -27,6 +38,10 @@ func TestForeignJobIsCountedAndNeverFetched(t *testing.T) {
 	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if strings.HasSuffix(req.URL.Path, "/"+theirs.JobID) {
 			fetched.Store(true)
+		}
+		if req.URL.Path == "/v1/extract/jobs" { // One made just now might be ours.
+			rewrite(w, req, next, "", func(_ int, body map[string]any) { body["jobs"] = listedBefore(body["jobs"], time.Hour) })
+			return
 		}
 		next.ServeHTTP(w, req)
 	})

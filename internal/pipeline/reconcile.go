@@ -14,10 +14,6 @@ import (
 const (
 	// reconcileOverlap widens the window backwards, for the vendor's clock.
 	reconcileOverlap = 5 * time.Minute
-	// reconcileSingly bounds the jobs asked about one by one in a run.
-	reconcileSingly = 200
-	// openGroup is how many open jobs are looked at by one statement.
-	openGroup = 500
 	// heldGroup bounds the held events that one run claims.
 	heldGroup = 1000
 	// listTime bounds the reading of one list, so that a long one, or a gate
@@ -59,6 +55,8 @@ type reconciling struct {
 	// open are the jobs open here that the lists showed, and whether this run
 	// woke them.
 	open map[int64]bool
+	// unread are the kinds whose list could not be read whole.
+	unread map[store.Kind]bool
 }
 
 // Reconcile compares what the vendor knows with the jobs here and wakes what
@@ -74,7 +72,9 @@ func (p *Pipeline) Reconcile(ctx context.Context, trigger string) (*store.Reconc
 	if err := p.store.StartRun(ctx, run); err != nil {
 		return nil, fmt.Errorf("start a reconcile run: %w", err)
 	}
-	r := &reconciling{Pipeline: p, run: run, young: now.Add(-p.cfg.ReconcileOlderThan), open: map[int64]bool{}}
+	r := &reconciling{
+		Pipeline: p, run: run, young: now.Add(-p.cfg.ReconcileOlderThan), open: map[int64]bool{}, unread: map[store.Kind]bool{},
+	}
 	r.all(ctx)
 	end := p.now()
 	run.FinishedAt = &end
@@ -174,27 +174,4 @@ func (r *reconciling) wakeFor(ctx context.Context, ids []int64, why string) erro
 	}
 	r.run.Woken += len(ids)
 	return nil
-}
-
-// singly wakes open jobs that the lists did not show: those made before the
-// window, and those the lists lost. Settle asks about each by itself.
-func (r *reconciling) singly(ctx context.Context) error {
-	var wake []int64
-	for from := (store.Key{}); len(wake) < reconcileSingly; {
-		open, err := r.store.OpenJobs(ctx, r.young, from, openGroup)
-		if err != nil {
-			return err
-		}
-		for _, j := range open {
-			from = store.Key{At: *j.AcceptedAt, ID: j.ID}
-			if _, shown := r.open[j.ID]; !shown && len(wake) < reconcileSingly {
-				wake = append(wake, j.ID)
-			}
-		}
-		if len(open) < openGroup {
-			break
-		}
-	}
-	r.run.Singly = len(wake)
-	return r.wakeFor(ctx, wake, "open here and not in the vendor's lists")
 }

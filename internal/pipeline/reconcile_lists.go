@@ -27,8 +27,9 @@ const (
 
 // listed is a row of one of the vendor's job lists.
 type listed struct {
-	id     string
-	status geonode.Status
+	id      string
+	status  geonode.Status
+	created time.Time // By the vendor's clock.
 }
 
 // reading sums up one reading of a list, so that two can be compared without
@@ -38,6 +39,10 @@ type reading struct {
 	rows, foreign int
 	sum           uint64
 }
+
+// same reports whether two readings saw the same rows. Which of them are
+// foreign may differ: a call under way may have been written down between them.
+func (o reading) same(other reading) bool { return o.rows == other.rows && o.sum == other.sum }
 
 // most keeps what a reading saw that came further than the one before.
 func (o *reading) most(got reading) {
@@ -58,12 +63,13 @@ func (r *reconciling) list(ctx context.Context, kind store.Kind) error {
 		ahead := r.clock.ahead()
 		got, pages, err := r.readList(ctx, kind, seed)
 		if err != nil {
+			r.unread[kind] = true
 			last.most(got)
 			return err
 		}
 		// One page cannot shift. A reading whose answers showed that the vendor's
 		// clock is another was one of the wrong window.
-		agree := pages <= 1 || pass > 0 && got == last
+		agree := pages <= 1 || pass > 0 && got.same(last)
 		last = got
 		if agree && (r.clock.ahead()-ahead).Abs() <= dateSlack {
 			return nil
@@ -113,6 +119,11 @@ func (r *reconciling) compare(ctx context.Context, rows []listed) (int, error) {
 	for i, row := range rows {
 		ids[i] = row.id
 	}
+	// Before the ids are looked for: a call that has ended by now is found there.
+	certain, err := r.certain(ctx)
+	if err != nil {
+		return 0, err
+	}
 	known, err := r.store.KnownVendorIDs(ctx, ids)
 	if err != nil {
 		return 0, err
@@ -122,7 +133,9 @@ func (r *reconciling) compare(ctx context.Context, rows []listed) (int, error) {
 	for _, row := range rows {
 		job, ok := known[row.id]
 		if !ok {
-			foreign++
+			if row.created.Before(certain) {
+				foreign++
+			}
 			continue
 		}
 		if !unsettled(job) {
@@ -137,6 +150,21 @@ func (r *reconciling) compare(ctx context.Context, rows []listed) (int, error) {
 	}
 	r.run.Missing += len(wake)
 	return foreign, r.wakeFor(ctx, wake, "the vendor's list shows it ended")
+}
+
+// certain is until when, by the vendor's clock, a job must have been made to be
+// nobody's here when its id is not recorded. A later one may be ours: a call is
+// under way or in doubt, and the vendor's answer is not written down yet.
+func (r *reconciling) certain(ctx context.Context) (time.Time, error) {
+	until := r.young
+	claim, err := r.store.OldestClaim(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if claim != nil && claim.Add(-adoptSlack).Before(until) {
+		until = claim.Add(-adoptSlack)
+	}
+	return r.clock.vendorTime(until), nil
 }
 
 // unsettled reports a job that can still bring something home.
@@ -215,19 +243,19 @@ func (p *Pipeline) list(ctx context.Context, kind store.Kind, params geonode.Lis
 		if err != nil {
 			return nil, geonode.ListPage{}, geonode.Reply{}, err
 		}
-		return listing(got.Jobs, func(j *geonode.ExtractSummary) listed { return listed{j.JobID, j.Status} }), got.ListPage, got.Reply, nil
+		return listing(got.Jobs, func(j *geonode.ExtractSummary) listed { return listed{j.JobID, j.Status, j.CreatedAt.Time} }), got.ListPage, got.Reply, nil
 	case store.KindBatch:
 		got, err := p.vendor.ListBatches(ctx, params)
 		if err != nil {
 			return nil, geonode.ListPage{}, geonode.Reply{}, err
 		}
-		return listing(got.Jobs, func(j *geonode.BatchSummary) listed { return listed{j.JobID, j.Status} }), got.ListPage, got.Reply, nil
+		return listing(got.Jobs, func(j *geonode.BatchSummary) listed { return listed{j.JobID, j.Status, j.CreatedAt.Time} }), got.ListPage, got.Reply, nil
 	case store.KindCrawl:
 		got, err := p.vendor.ListCrawls(ctx, params)
 		if err != nil {
 			return nil, geonode.ListPage{}, geonode.Reply{}, err
 		}
-		return listing(got.Jobs, func(j *geonode.CrawlSummary) listed { return listed{j.JobID, j.Status} }), got.ListPage, got.Reply, nil
+		return listing(got.Jobs, func(j *geonode.CrawlSummary) listed { return listed{j.JobID, j.Status, j.CreatedAt.Time} }), got.ListPage, got.Reply, nil
 	case store.KindMixed, store.KindSync:
 	}
 	return nil, geonode.ListPage{}, geonode.Reply{}, fmt.Errorf("the vendor has no list of %s jobs", kind)

@@ -245,29 +245,6 @@ func TestReconcileClaimsHeldEvents(t *testing.T) {
 	}
 }
 
-// TestReconcileAsksSinglyForWhatTheListsLost: at most 200 jobs a run, and none
-// that the lists show to be running.
-func TestReconcileAsksSinglyForWhatTheListsLost(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{noWebhooks: true, stopped: true})
-	id := r.submit(store.KindExtract, sandbox.MadeURLs(1, 32)...)
-	open := func(prefix string, n int) {
-		r.exec(`INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id, account, accepted_at)
-			SELECT $1, 'extract', 'accepted', 'submit', '\x00', 1, $2, $3::text || g, 'test', $2 FROM generate_series(1, $4::int) g`,
-			id, time.Now().Add(-time.Hour), prefix, n)
-	}
-	open("shown-", 600)
-	open("lost-", 250)
-	r.front.set(listOf(600, nil, func(i int) map[string]any { return listedJob("shown-"+strconv.Itoa(i+1), "processing") }))
-	run := r.reconcile()
-	if run.Singly != 200 || run.Missing != 0 || run.Woken != 200 {
-		t.Errorf("got %+v, want 200 asked singly", run)
-	}
-	if got := r.number(`SELECT count(*) FROM jobs WHERE wake_net = 'reconcile' AND vendor_job_id LIKE 'shown%'`); got != 0 {
-		t.Errorf("%d jobs that the list shows running were woken", got)
-	}
-}
-
 // listOf serves a generated extract list of n rows, a hundred a page; grow, if
 // any, is added to the rows, before the others, by each call.
 func listOf(n int, grow func(i int) map[string]any, row func(i int) map[string]any) intercept {
