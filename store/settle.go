@@ -19,6 +19,16 @@ type Counts struct {
 	ChargedTwice int64
 }
 
+// BatchEnd is how a batch stood when it ended.
+type BatchEnd struct {
+	ID                        int64
+	Stored, Failed, Cancelled int64
+}
+
+// Ended are the batches that this transaction has ended so far. That they have
+// is certain once it is committed.
+func (t Tx) Ended() []BatchEnd { return *t.ended }
+
 // storedColumn is the counter of each net.
 func storedColumn(n Net) bun.Ident {
 	switch n {
@@ -44,22 +54,33 @@ func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Tim
 	if c == (Counts{Net: c.Net}) {
 		return nil
 	}
-	var again []bool
+	var rows []struct {
+		BatchEnd
+		Again bool // It may have ended, which a further statement finds out.
+		Ended bool
+	}
 	err := t.db.NewRaw(`WITH changed AS (
 			UPDATE batches SET submitted = submitted + ?accepted, accepted = accepted + ?accepted,
 				?column = ?column + ?stored, failed = failed + ?failed, cancelled = cancelled + ?cancelled,
 				charged = charged + ?charged, charged_twice = charged_twice + ?twice,
 				ended_at = CASE WHEN outstanding + ?out = 0 AND NOT EXISTS (`+openCrawl+`) THEN coalesce(ended_at, ?now) END
-			WHERE id = ?id RETURNING id, kind = 'crawl' AND outstanding = 0 AND ended_at IS NULL AS again),
+			WHERE id = ?id RETURNING id, kind = 'crawl' AND outstanding = 0 AND ended_at IS NULL AS again,
+				coalesce(ended_at = ?now, false) AS ended, accepted - outstanding - failed - cancelled AS stored, failed, cancelled),
 		told AS (SELECT pg_notify('rollcall_batch', id::text) FROM changed)
-		SELECT again FROM changed, told`, named{
+		SELECT id, again, ended, stored, failed, cancelled FROM changed, told`, named{
 		"accepted": c.Accepted, "column": storedColumn(c.Net), "stored": c.Stored, "failed": c.Failed,
 		"cancelled": c.Cancelled, "charged": c.Charged, "twice": c.ChargedTwice, "out": out, "now": now, "id": batchID,
-	}).Scan(ctx, &again)
-	if err != nil || len(again) == 0 || !again[0] {
+	}).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
 		return translate(err)
 	}
-	return t.endLocked(ctx, batchID, now)
+	if rows[0].Ended {
+		*t.ended = append(*t.ended, rows[0].BatchEnd)
+	}
+	if rows[0].Again {
+		return t.endLocked(ctx, batchID, now)
+	}
+	return nil
 }
 
 // openCrawl finds a crawl of the batch that may still report pages: until it is
@@ -87,8 +108,11 @@ func (t Tx) EndBatch(ctx context.Context, batchID int64, now time.Time) error {
 // statement before: only a statement that begins after the lock sees a crawl
 // whose end another transaction committed while this one waited.
 func (t Tx) endLocked(ctx context.Context, batchID int64, now time.Time) error {
-	_, err := t.db.NewRaw(`UPDATE batches SET ended_at = ?now WHERE id = ?id AND ended_at IS NULL AND outstanding = 0
-		AND NOT EXISTS (`+openCrawl+`)`, named{"now": now, "id": batchID}).Exec(ctx)
+	var rows []BatchEnd
+	err := t.db.NewRaw(`UPDATE batches SET ended_at = ?now WHERE id = ?id AND ended_at IS NULL AND outstanding = 0
+		AND NOT EXISTS (`+openCrawl+`) RETURNING id, accepted - failed - cancelled AS stored, failed, cancelled`,
+		named{"now": now, "id": batchID}).Scan(ctx, &rows)
+	*t.ended = append(*t.ended, rows...)
 	return translate(err)
 }
 

@@ -35,7 +35,8 @@ type Store struct {
 // Tx is one transaction; see Store.InTx.
 type Tx struct {
 	Queries
-	tx bun.Tx
+	tx    bun.Tx
+	ended *[]BatchEnd
 }
 
 // connectTimeout bounds one attempt to reach the server.
@@ -90,7 +91,7 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // back otherwise. No network call belongs inside do.
 func (s *Store) InTx(ctx context.Context, do func(context.Context, Tx) error) error {
 	return s.bun.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		return do(ctx, Tx{Queries: Queries{db: tx}, tx: tx})
+		return do(ctx, Tx{Queries: Queries{db: tx}, tx: tx, ended: &[]BatchEnd{}})
 	})
 }
 

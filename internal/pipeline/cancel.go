@@ -164,7 +164,7 @@ func (p *Pipeline) withdrawAll(ctx context.Context, s store.Scope, done *CancelP
 // withdraw ends intended jobs that are not to be called for, and their items.
 func (p *Pipeline) withdraw(ctx context.Context, s store.Scope, kind, why string) (int, int, error) {
 	now, n, items := p.now(), 0, int64(0)
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := p.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		jobs, err := tx.WithdrawJobs(ctx, s, why, withdrawGroup, now)
 		if err != nil || len(jobs) == 0 {
 			return err

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ type ended struct {
 // here, with the reason.
 func (s *settling) endPass(ctx context.Context, e ended) error {
 	now, waits := s.now(), false
-	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := s.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		carried, err := tx.Carried(ctx, s.job.ID)
 		if err != nil {
 			return err
@@ -60,6 +61,24 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 	}
 	if waits && s.job.State == store.JobGivenUp {
 		return river.JobSnooze(s.secondRead(now).Sub(now)) // No poll comes back for it.
+	}
+	return nil
+}
+
+// inTx is store.InTx that says which batches have ended with it.
+func (p *Pipeline) inTx(ctx context.Context, do func(context.Context, store.Tx) error) error {
+	var ended []store.BatchEnd
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		err := do(ctx, tx)
+		ended = tx.Ended()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range ended {
+		p.log.InfoContext(ctx, "batch ended", slog.Int64("batch_id", b.ID), slog.Int64("stored", b.Stored),
+			slog.Int64("failed", b.Failed), slog.Int64("cancelled", b.Cancelled))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func told(callNo int) bool { return callNo <= toldCalls || callNo&(callNo-1) == 
 // refuse ends a job that the vendor will not take, and its items with it.
 func (p *Pipeline) refuse(ctx context.Context, job *store.Job, code, message string, retryable bool) error {
 	now := p.now()
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := p.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		items, err := tx.SendList(ctx, job.ID)
 		if err != nil {
 			return err

@@ -89,13 +89,30 @@ func (g *gateWatch) passed(ctx context.Context, name string) error {
 		return err
 	}
 	if gate.PausedAt != nil {
-		_, err := g.p.store.ResumeGate(ctx, name, g.p.now())
-		g.forget()
-		return err
+		return g.resume(ctx, name, "probe")
 	}
 	if gate.Closings > 0 {
 		defer g.forget()
 		return g.p.store.OpenGate(ctx, name, g.p.now())
+	}
+	return nil
+}
+
+// resume opens a paused gate and says so, once for each pause.
+func (g *gateWatch) resume(ctx context.Context, name, by string) error {
+	defer g.forget()
+	gate, err := g.p.store.Gate(ctx, name)
+	if err != nil {
+		return fmt.Errorf("read gate %s: %w", name, err)
+	}
+	now := g.p.now()
+	opened, err := g.p.store.ResumeGate(ctx, name, now)
+	if err != nil {
+		return fmt.Errorf("resume gate %s: %w", name, err)
+	}
+	if opened && gate.PausedAt != nil {
+		g.p.log.InfoContext(ctx, "calls resumed", slog.String("gate", name), slog.String("by", by),
+			slog.Duration("paused_for", now.Sub(*gate.PausedAt)))
 	}
 	return nil
 }
@@ -182,10 +199,9 @@ func pauseReason(e *geonode.Error) string {
 // has what waited for the next probe done now.
 func (p *Pipeline) ResumeDispatch(ctx context.Context) error {
 	for _, name := range []string{store.GateSubmit, store.GateRead} {
-		if _, err := p.store.ResumeGate(ctx, name, p.now()); err != nil {
-			return fmt.Errorf("resume gate %s: %w", name, err)
+		if err := p.gates.resume(ctx, name, "person"); err != nil {
+			return err
 		}
 	}
-	p.gates.forget()
 	return p.queue.hurry(ctx)
 }

@@ -159,7 +159,7 @@ func (s *settling) carry(ctx context.Context, r *readPage) error {
 // the counters last. A crawl's page becomes items in the same transaction.
 func (s *settling) carryOver(ctx context.Context, read func(context.Context, store.Tx) (*readPage, error)) error {
 	now := s.now()
-	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := s.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		r, err := read(ctx, tx)
 		if err != nil {
 			return err

@@ -191,7 +191,7 @@ func (p *Pipeline) syncAnswered(ctx context.Context, c *call, got *geonode.Extra
 		charged = geonode.Count{}
 	}
 	result := newResult(c.items[0].ItemID, nil, store.NetSync, now, got.Data, got.Metadata, charged)
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := p.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		counts, _, err := tx.StoreItems(ctx, 0, store.NetSync, []*store.Result{result}, now)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (p *Pipeline) syncAnswered(ctx context.Context, c *call, got *geonode.Extra
 // failSync parks the item, unless another has answered it.
 func (p *Pipeline) failSync(ctx context.Context, c *call, code, message string, retryable bool) error {
 	now, id := p.now(), c.items[0].ItemID
-	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	return p.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		failed, err := tx.FailItems(ctx, 0, []store.Ending{{ItemID: id, Code: code, Message: message, Retryable: retryable}}, now)
 		if err != nil {
 			return err

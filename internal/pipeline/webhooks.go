@@ -44,8 +44,20 @@ func (p *Pipeline) RegisterWebhooks(ctx context.Context) ([]*store.Webhook, erro
 		if err := p.register(ctx, event, mine[event]); err != nil {
 			return nil, fmt.Errorf("register %s: %w", event, err)
 		}
+		if mine[event] == nil {
+			p.sayReplaced(ctx, event, have)
+		}
 	}
 	return p.store.Webhooks(ctx)
+}
+
+// sayReplaced says which earlier webhooks a new one stands in for.
+func (p *Pipeline) sayReplaced(ctx context.Context, event string, have []*store.Webhook) {
+	for _, w := range have {
+		if w.EventType == event && w.State != store.WebhookRemoved {
+			p.log.WarnContext(ctx, "webhook replaced", slog.String("event", event), slog.Int64("webhook_id", w.ID), slog.String("was", string(w.State)))
+		}
+	}
 }
 
 // register makes one subscription, or carries on with one that was begun and
@@ -219,13 +231,14 @@ func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
 		if is == w.State && w.CheckedAt != nil && p.now().Sub(*w.CheckedAt) < time.Minute {
 			continue
 		}
-		if is != w.State {
-			p.log.WarnContext(ctx, "webhook changed at the vendor", slog.Int64("webhook_id", w.ID),
-				slog.String("was", string(w.State)), slog.String("is", string(is)))
-		}
 		// Another state by now is somebody else's, such as a rotation's: it stands.
-		if _, err := p.store.MoveWebhook(ctx, w.ID, w.State, is, p.now()); err != nil {
+		moved, err := p.store.MoveWebhook(ctx, w.ID, w.State, is, p.now())
+		if err != nil {
 			return err
+		}
+		if moved && is != w.State {
+			p.log.WarnContext(ctx, "webhook changed at the vendor", slog.String("event", w.EventType), slog.Int64("webhook_id", w.ID),
+				slog.String("was", string(w.State)), slog.String("is", string(is)))
 		}
 	}
 	return nil
