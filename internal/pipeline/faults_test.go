@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestEachFaultAlone(t *testing.T) {
 			hopeless := fault == sandbox.FaultNever || fault == sandbox.FaultForget
 			r := newRig(t, faulty(hopeless))
 			// The webhooks are there before the fault is.
-			if err := r.sandbox.SetFaults(sandbox.Faults{fault: 0.3}); err != nil {
+			if err := r.sandbox.SetFaults(sandbox.Faults{fault: rateOf(fault)}); err != nil {
 				t.Fatal(err)
 			}
 			urls := sandbox.MadeURLs(24, 1)
@@ -43,12 +44,20 @@ func TestEachFaultAlone(t *testing.T) {
 	}
 }
 
+// rateOf is 0.3, and less of refusals that keep everybody waiting for seconds.
+func rateOf(fault string) float64 {
+	if strings.HasPrefix(fault, sandbox.FaultRateLimit) {
+		return 0.12
+	}
+	return 0.3
+}
+
 // faulty is a rig in which what a fault delays comes soon.
 func faulty(hopeless bool) setup {
 	return setup{
 		sandbox: func(c *sandbox.Config) { c.LateFor, c.SpellLength = 200*time.Millisecond, 200*time.Millisecond },
 		pipeline: silent(func(c *pipeline.Config) {
-			c.MissingGap, c.ForgottenAfter, c.ReconcileEvery = 400*time.Millisecond, 200*time.Millisecond, time.Second
+			c.MissingGap, c.ForgottenAfter, c.ReconcileEvery = 400*time.Millisecond, 200*time.Millisecond, 3*time.Second
 			if hopeless {
 				c.GiveUpAfter = 5 * time.Second
 			}

@@ -219,11 +219,16 @@ func (p *Pipeline) readTurn(ctx context.Context) error {
 		if err != nil || wait == 0 {
 			return err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleep(ctx, wait+behindLive+jitter(behindLive/2)); err != nil {
 			return err
 		}
 	}
 }
+
+// behindLive is how long after a closed gate has opened a run waits on: tasks
+// that wait for it start within a second, and would find it closed again by a
+// run that asks first.
+const behindLive = 1200 * time.Millisecond
 
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
