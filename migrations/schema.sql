@@ -52,9 +52,11 @@ CREATE TABLE public.batches (
     outstanding integer GENERATED ALWAYS AS ((((((((accepted - stored_webhook) - stored_poll) - stored_reconcile) - stored_replay) - stored_sync) - failed) - cancelled)) STORED NOT NULL,
     charged integer DEFAULT 0 NOT NULL,
     charged_twice integer DEFAULT 0 NOT NULL,
+    submit_token text,
     CONSTRAINT batches_counts_positive CHECK ((LEAST(invalid, duplicate, accepted, stored_webhook, stored_poll, stored_reconcile, stored_replay, stored_sync, failed, cancelled) >= 0)),
     CONSTRAINT batches_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'mixed'::text, 'crawl'::text, 'sync'::text]))),
     CONSTRAINT batches_outstanding_positive CHECK (((((((((accepted - stored_webhook) - stored_poll) - stored_reconcile) - stored_replay) - stored_sync) - failed) - cancelled) >= 0)),
+    CONSTRAINT batches_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64))),
     CONSTRAINT batches_submitted_sum CHECK ((submitted = ((invalid + duplicate) + accepted)))
 );
 
@@ -690,6 +692,8 @@ ALTER TABLE ONLY public.webhooks
 CREATE INDEX batches_created_idx ON public.batches USING btree (created_at DESC, id DESC);
 
 CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id DESC) WHERE (ended_at IS NULL);
+
+CREATE UNIQUE INDEX batches_submit_token_key ON public.batches USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE UNIQUE INDEX bun_migrations_name_unique ON public.bun_migrations USING btree (name);
 

@@ -35,6 +35,7 @@ type Batch struct {
 	Outstanding       int64 // Computed by Postgres, never written.
 	Charged           int64
 	ChargedTwice      int64
+	SubmitToken       *string // Of the form it came by; no two batches have one.
 }
 
 // Stored is the number of items stored, by whatever net.

@@ -12,11 +12,12 @@ import (
 const insertChunk = 1000
 
 // InsertBatch writes a batch with its submitted, invalid, duplicate and
-// accepted counts and fills in its ID.
+// accepted counts and fills in its ID. The error is ErrTaken when its token has
+// made a batch before.
 func (t Tx) InsertBatch(ctx context.Context, b *Batch) error {
 	_, err := t.db.NewInsert().Model(b).
 		Column("name", "kind", "options", "headers_sealed", "created_by", "created_at",
-			"submitted", "invalid", "duplicate", "accepted").
+			"submitted", "invalid", "duplicate", "accepted", "submit_token").
 		Returning("id").Exec(ctx)
 	return translate(err)
 }
@@ -100,6 +101,16 @@ func (t Tx) MoveItems(ctx context.Context, from, to int64, retry bool) (int64, e
 	}
 	return affected(t.db.NewRaw(`UPDATE items SET current_job_id = ?, retries = retries + ? WHERE id IN (?)`,
 		to, step, bun.List(ids)).Exec(ctx))
+}
+
+// BatchOfToken returns the batch that a form's token made, and its first item.
+func (q Queries) BatchOfToken(ctx context.Context, token string) (*Batch, int64, error) {
+	b := &Batch{}
+	if err := q.db.NewSelect().Model(b).Where("submit_token = ?", token).Scan(ctx); err != nil {
+		return nil, 0, translate(err)
+	}
+	first, err := q.count(ctx, `SELECT id FROM items WHERE batch_id = ? ORDER BY position LIMIT 1`, b.ID)
+	return b, int64(first), err
 }
 
 // Batch returns one batch.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -28,6 +29,9 @@ type Submission struct {
 	// LeaveOutBad submits the good lines although some are bad.
 	LeaveOutBad bool
 	CreatedBy   *int64 // A user; nil for the command line.
+	// Token is the form's own, at most 64 characters: a second submission with it
+	// makes nothing and is answered with the first. Empty is none.
+	Token string
 }
 
 // Submitted is what became of a submission.
@@ -71,6 +75,9 @@ func (e *InvalidSubmission) Error() string {
 	return strings.Join(parts, "; ")
 }
 
+// maxToken is the longest token of a form, in bytes.
+const maxToken = 60
+
 // maxName is the longest name of a batch, in characters.
 const maxName = 200
 
@@ -94,6 +101,9 @@ func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) 
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		return p.writeBatch(ctx, tx, b, lines, plan)
 	})
+	if errors.Is(err, store.ErrTaken) && b.SubmitToken != nil {
+		return p.submittedBefore(ctx, s)
+	}
 	if err != nil {
 		return Submitted{}, fmt.Errorf("write the batch: %w", err)
 	}
@@ -107,6 +117,15 @@ func submitted(b *store.Batch, lines *read) Submitted {
 		BatchID: b.ID, Submitted: b.Submitted, Invalid: b.Invalid, Duplicate: b.Duplicate, Accepted: b.Accepted,
 		ItemID: lines.first,
 	}
+}
+
+// submittedBefore is what the form made when it was sent the first time.
+func (p *Pipeline) submittedBefore(ctx context.Context, s Submission) (Submitted, error) {
+	b, first, err := p.store.BatchOfToken(ctx, s.Token)
+	if err != nil {
+		return Submitted{}, fmt.Errorf("look for what the form made before: %w", err)
+	}
+	return submitted(b, &read{first: first}), nil
 }
 
 // withDefaults fills in what was left open.
@@ -172,6 +191,9 @@ func (p *Pipeline) newBatch(s Submission, lines *read) (*store.Batch, error) {
 	}
 	if b.Name == "" {
 		b.Name = defaultName(lines.urls)
+	}
+	if token := store.CleanText(clip(s.Token, maxToken)); token != "" {
+		b.SubmitToken = &token
 	}
 	if b.Kind == "" {
 		b.Kind = store.KindBatch

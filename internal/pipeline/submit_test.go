@@ -1,9 +1,11 @@
 package pipeline_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -226,5 +228,38 @@ func TestOptionsReachTheVendor(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s is missing in %s", want, body)
 		}
+	}
+}
+
+// TestAFormSentTwiceMakesOneBatch: a double click, or a reload of the answer.
+func TestAFormSentTwiceMakesOneBatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	for name, submit := range map[string]func(context.Context, pipeline.Submission) (pipeline.Submitted, error){
+		"list": r.pipe.Submit, "try": r.pipe.TryNow,
+	} {
+		results := make([]pipeline.Submitted, 6)
+		var all sync.WaitGroup
+		for i := range results {
+			all.Go(func() {
+				got, err := submit(t.Context(), pipeline.Submission{Text: "https://a.test/" + name, Token: name})
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				results[i] = got
+			})
+		}
+		all.Wait()
+		for _, got := range results {
+			if got != results[0] || got.ItemID == 0 {
+				t.Errorf("%s: got %+v and %+v of one form", name, results[0], got)
+			}
+		}
+	}
+	if _, err := r.pipe.Submit(t.Context(), pipeline.Submission{Text: "https://a.test/", Token: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.number(`SELECT count(*) FROM batches`); n != 3 {
+		t.Errorf("got %d batches of three forms", n)
 	}
 }

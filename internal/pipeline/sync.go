@@ -52,6 +52,9 @@ func (p *Pipeline) TryNow(ctx context.Context, s Submission) (Submitted, error) 
 		}
 		return p.queue.sync(ctx, tx, []int64{lines.first})
 	})
+	if errors.Is(err, store.ErrTaken) && b.SubmitToken != nil {
+		return p.submittedBefore(ctx, s)
+	}
 	if err != nil {
 		return Submitted{}, fmt.Errorf("write the try: %w", err)
 	}
