@@ -197,7 +197,7 @@ func (s *settling) unreported(status geonode.Status, c store.CarriedItem) store.
 	switch {
 	case status == geonode.StatusCancelled:
 		end = store.Ending{ItemID: c.ItemID, Code: "VENDOR_CANCELLED", Message: "the job was cancelled at the vendor"}
-	case s.job.Misnumbered:
+	case s.job.Misnumbered && s.job.Kind != store.KindCrawl: // A crawl's rows are not numbered.
 		end.Code, end.Message = "MISNUMBERED", "the vendor's results do not match the URLs that were sent"
 	case status == geonode.StatusFailed:
 		end.Code, end.Message = "VENDOR_FAILED", "the job failed at the vendor without a word on this URL"
