@@ -84,7 +84,12 @@ type DeliveryCounts struct {
 // Books copies the books as they stand.
 func (s *Sandbox) Books() Books {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.mu.Mutex.Unlock() // Nothing changes here.
+	return s.books()
+}
+
+// books are the Books. The caller holds mu.
+func (s *Sandbox) books() Books {
 	b := Books{
 		Seed: s.cfg.Seed, Jobs: make([]JobRecord, 0, len(s.jobList)+len(s.syncs)), Calls: map[string]CallCount{},
 		Deliveries: s.sent,

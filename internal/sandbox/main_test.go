@@ -303,14 +303,27 @@ func (r *rig) hook(rec *receiver, event string) (string, string) {
 	return d.str("id"), d.str("secret")
 }
 
+// watch is Books, and a channel that is closed when they may have changed.
+func (r *rig) watch() (Books, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Mutex.Unlock() // Or it would tell itself.
+	return r.books(), r.mu.next()
+}
+
 // until waits for a condition on the books.
 func (r *rig) until(what string, ok func(Books) bool) Books {
 	r.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if b := r.Books(); ok(b) {
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	for {
+		b, changed := r.watch()
+		if ok(b) {
 			return b
 		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			r.t.Fatalf("never came true: %s", what)
+		}
 	}
-	r.t.Fatalf("never came true: %s", what)
-	return Books{}
 }

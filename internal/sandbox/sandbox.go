@@ -30,7 +30,7 @@ type Sandbox struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex // Guards all below and everything reachable from it.
+	mu       lock // Guards all below and everything reachable from it.
 	closed   bool
 	faults   Faults
 	switches Switches
