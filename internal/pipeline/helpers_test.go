@@ -117,7 +117,7 @@ func (r *rig) code(batch int64, url string) string {
 // isJob reports whether a request reads one job, of whatever kind.
 func isJob(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/jobs") &&
-		(strings.HasPrefix(r.URL.Path, "/v1/extract/") || strings.HasPrefix(r.URL.Path, "/v1/batch/"))
+		(strings.HasPrefix(r.URL.Path, "/v1/extract/") || strings.HasPrefix(r.URL.Path, "/v1/batch/") || strings.HasPrefix(r.URL.Path, "/v1/crawl/"))
 }
 
 // isSubmit reports whether a request makes a job.

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"rollcall/internal/sandbox"
 )
 
 // settleAll waits until nothing is open. What was given up is woken by the
@@ -58,25 +56,10 @@ func (l *life) wrong() []string {
 	for _, id := range l.batches {
 		wrong = append(wrong, l.items(truth, id)...)
 	}
-	for url, id := range l.tries {
-		wrong = append(wrong, l.tried(truth.tried[url], url, id)...)
+	for url, t := range l.tries {
+		wrong = append(wrong, l.tried(truth.tried[url], url, t)...)
 	}
 	return append(wrong, l.r.mischarged(truth)...)
-}
-
-// tried holds a sync call against the vendor's books: it was made once at most,
-// and what is stored is what came of it. An answer that was lost is a failure.
-func (l *life) tried(made []*sandbox.Outcome, url string, id int64) []string {
-	o := l.r.told(id)[0]
-	switch {
-	case len(made) > 1:
-		return []string{fmt.Sprintf("the vendor was asked %d times for %s, which was to be tried once", len(made), url)}
-	case o.state == "failed" && o.code != "":
-		return nil
-	case o.state == "stored" && len(made) == 1 && made[0].Status == "completed" && sameSum(made[0].MarkdownSHA256, o.markdown):
-		return nil
-	}
-	return []string{fmt.Sprintf("%s is %s %s here: %+v", url, o.state, o.code, made)}
 }
 
 // crawls are the vendor's crawls of a batch.

@@ -29,7 +29,8 @@ type world struct {
 	calls sync.RWMutex // Held for reading by calls that submit, else by the time.
 	runs  int
 	mu    sync.Mutex
-	seen  []*http.Request // Deliveries that came, to be sent again.
+	seen  []*http.Request   // Deliveries that came, to be sent again.
+	said  map[string][]said // By URL, what was answered to sync calls.
 }
 
 // life is one run of the property: some submissions and what happened to them.
@@ -39,12 +40,12 @@ type life struct {
 	steps    []string
 	batches  []int64
 	expected map[int64][]string // The URLs of each batch, as submitted.
-	tries    map[string]int64   // By URL, the batch of a sync call.
+	tries    map[string]try     // By URL, the sync calls.
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{clock: &shifted{}}
+	w := &world{clock: &shifted{}, said: map[string][]said{}}
 	w.r = newRig(t, setup{stopped: true, noWebhooks: true, sandbox: func(c *sandbox.Config) {
 		c.Now, c.LateFor, c.EarlyWait = w.clock.now, 300*time.Millisecond, 300*time.Millisecond
 	}, pipeline: w.config})
@@ -56,6 +57,8 @@ func newWorld(t *testing.T) *world {
 		if req.Method == http.MethodPost {
 			w.calls.RLock()
 			defer w.calls.RUnlock()
+			w.overhear(rw, req, next)
+			return
 		}
 		next.ServeHTTP(rw, req)
 	})
@@ -141,7 +144,7 @@ func (l *life) try(rt *rapid.T) string {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	l.tries[url] = got.BatchID
+	l.tries[url] = try{got.BatchID, len(l.steps)}
 	return fmt.Sprintf("as %d", got.BatchID)
 }
 
@@ -266,7 +269,7 @@ func TestAnyOrderEndsInTheVendorsTruth(t *testing.T) {
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w.runs++
-		l := &life{world: w, name: fmt.Sprintf("run%d", w.runs), expected: map[int64][]string{}, tries: map[string]int64{}}
+		l := &life{world: w, name: fmt.Sprintf("run%d", w.runs), expected: map[int64][]string{}, tries: map[string]try{}}
 		l.steps = []string{"submit " + l.submit(rt)}
 		for range rapid.IntRange(3, 10).Draw(rt, "steps") {
 			l.step(rt)
