@@ -84,30 +84,56 @@ func (r *rig) calls() int {
 // each, within half a minute.
 func TestReconcileAmongTwentyThousand(t *testing.T) {
 	t.Parallel()
-	const settled, missing = 20_000, 100
-	r := newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: func(c *sandbox.Config) {
-		c.RunTime, c.Parallelism = time.Microsecond, 64
-	}})
+	newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: atOnce}).finds(20_000, 100, 0)
+}
+
+// TestReconcileReadsWebhooksToo: with three webhooks, whose events were all
+// lost, a run also reads their list and, of each, the delivery log by three
+// statuses; a log that holds more than a page of refusals takes more.
+func TestReconcileReadsWebhooksToo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: atOnce})
+	r.finds(1000, 50, 1+3*3)
+	if got := r.number(`SELECT count(*) FROM webhooks WHERE state = 'live' AND checked_at IS NOT NULL`); got != 3 {
+		t.Errorf("%d webhooks were looked at, want 3", got)
+	}
+}
+
+// atOnce is a vendor that needs no time for a page, and loses every delivery.
+func atOnce(c *sandbox.Config) {
+	c.RunTime, c.Parallelism, c.Faults = time.Microsecond, 64, sandbox.Faults{sandbox.FaultDrop: 1}
+}
+
+// finds wants a run to find the missing jobs among those settled, in no more
+// calls than two readings of the lists, one for each of them, and those beside;
+// with any of those there are webhooks, made after what is settled.
+func (r *rig) finds(settled, missing, beside int) {
+	r.t.Helper()
 	r.settledElsewhere(settled)
+	if beside > 0 {
+		if _, err := r.pipe.RegisterWebhooks(r.t.Context()); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 	id := r.submit(store.KindExtract, sandbox.MadeURLs(missing, 31)...)
 	r.endedThere(settled + missing)
 	before, began, heap := r.calls(), time.Now(), heapInUse()
 	run := r.reconcile()
-	t.Logf("run: %s, %d pages, heap in use %+d KiB", time.Since(began).Round(time.Millisecond), run.Pages, (heapInUse()-heap)/1024)
+	r.t.Logf("run: %s, %d pages, heap in use %+d KiB", time.Since(began).Round(time.Millisecond), run.Pages, (heapInUse()-heap)/1024)
 	if run.Missing != missing || run.Woken != missing || run.Singly != 0 || run.Listed != settled+missing || run.ForeignJobs != 0 {
-		t.Errorf("got %+v, want %d missing and woken among %d listed", run, missing, settled+missing)
+		r.t.Errorf("got %+v, want %d missing and woken among %d listed", run, missing, settled+missing)
 	}
 	b := r.ended(id)
-	if b.StoredReconcile != missing {
-		t.Errorf("got %+v, want %d stored by reconcile", b, missing)
+	if b.StoredReconcile != int64(missing) {
+		r.t.Errorf("got %+v, want %d stored by reconcile", b, missing)
 	}
 	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("all stored after %s, want at most 30 s", took.Round(time.Millisecond))
+		r.t.Errorf("all stored after %s, want at most 30 s", took.Round(time.Millisecond))
 	}
-	// The lists: one of 201 pages, and those of batches and crawls.
+	// The lists: one of extract jobs, and a page each of batches and crawls.
 	pages := (settled+missing+99)/100 + 2
-	if got := r.calls() - before; got > 2*pages+missing {
-		t.Errorf("got %d calls, want at most 2 x %d + %d", got, pages, missing)
+	if got := r.calls() - before; got > 2*pages+missing+beside {
+		r.t.Errorf("got %d calls, want at most 2 x %d + %d + %d", got, pages, missing, beside)
 	}
 	r.balanced(id)
 }
