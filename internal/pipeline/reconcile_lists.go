@@ -42,7 +42,7 @@ type reading struct {
 
 // same reports whether two readings saw the same rows. Which of them are
 // foreign may differ: a call under way may have been written down between them.
-func (o reading) same(other reading) bool { return o.rows == other.rows && o.sum == other.sum }
+func (o *reading) same(other reading) bool { return o.rows == other.rows && o.sum == other.sum }
 
 // most keeps what a reading saw that came further than the one before.
 func (o *reading) most(got reading) {
