@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -18,7 +19,7 @@ type JobRow struct {
 // begins.
 func (q Queries) PageJobs(ctx context.Context, batchID, before, limit int64) ([]JobRow, error) {
 	var jobs []Job
-	query := q.db.NewSelect().Model(&jobs).ExcludeColumn("vendor_reports", "vendor_invalid_urls", "request_hash").
+	query := q.db.NewSelect().Model(&jobs).ExcludeColumn("vendor_invalid_urls", "request_hash").
 		Where("j.batch_id = ?", batchID)
 	if before > 0 {
 		query = query.Where("j.id < ?", before)
@@ -32,6 +33,28 @@ func (q Queries) PageJobs(ctx context.Context, batchID, before, limit int64) ([]
 // CountJobs counts a batch's jobs up to one more than CountLimit.
 func (q Queries) CountJobs(ctx context.Context, batchID int64) (int64, error) {
 	return q.countUpTo(ctx, q.db.NewSelect().Model((*Job)(nil)).Where("j.batch_id = ?", batchID))
+}
+
+// AtWork is what the vendor says of a batch's jobs that it has at work. It is
+// shown beside the roll call and never summed into it. Jobs of one URL report
+// nothing, and aren't counted.
+type AtWork struct {
+	Jobs     int64
+	Reported int64 // Of them, those that the vendor has reported on.
+	Done     int64 // What it has done in those, with or without a result.
+	Total    int64
+}
+
+// PageAtWork sums up the counters of the jobs at work.
+func (q Queries) PageAtWork(ctx context.Context, batchID int64) (AtWork, error) {
+	var sum AtWork
+	err := q.db.NewRaw(`SELECT count(*) AS jobs, count(total) AS reported,
+			least(coalesce(sum(done) FILTER (WHERE total IS NOT NULL), 0), ?most)::bigint AS done, least(coalesce(sum(total), 0), ?most)::bigint AS total
+		FROM (SELECT (vendor_reports->>'total')::numeric AS total, coalesce((vendor_reports->>'completed')::numeric, 0)
+				+ coalesce((vendor_reports->>'failed')::numeric, 0) + coalesce((vendor_reports->>'cancelled')::numeric, 0) AS done
+			FROM jobs WHERE batch_id = ?batch AND state = 'accepted' AND kind <> 'extract') at_work`,
+		named{"batch": batchID, "most": int64(math.MaxInt64)}).Scan(ctx, &sum)
+	return sum, translate(err)
 }
 
 func (q Queries) withAnswers(ctx context.Context, jobs []Job) ([]JobRow, error) {

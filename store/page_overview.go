@@ -48,21 +48,25 @@ func (q Queries) PageBacklog(ctx context.Context) (Backlog, error) {
 	return Backlog{Waiting: waiting, Open: open}, err
 }
 
-// Punctuality says of the last settled jobs of a kind how many had their
-// webhook in time.
+// Punctuality says of the last jobs of a kind how many had their webhook in
+// time.
 type Punctuality struct {
 	Kind   Kind
 	Jobs   int64
 	InTime int64
 }
 
-// PagePunctuality looks at the last settled jobs, by kind.
-func (q Queries) PagePunctuality(ctx context.Context, last int64, within time.Duration) ([]Punctuality, error) {
+// PagePunctuality looks at the last jobs that count in a WebhookRecord, by
+// kind: together they are that record.
+func (q Queries) PagePunctuality(ctx context.Context, last int, within time.Duration, now time.Time) ([]Punctuality, error) {
 	var kinds []Punctuality
 	err := q.db.NewRaw(`SELECT kind, count(*) AS jobs,
 			count(*) FILTER (WHERE webhook_at <= ended_at + make_interval(secs => ?)) AS in_time
-		FROM (SELECT kind, webhook_at, ended_at FROM jobs WHERE state = 'settled'
-			ORDER BY ended_at DESC, id DESC LIMIT ?) newest GROUP BY kind`, within.Seconds(), last).Scan(ctx, &kinds)
+		FROM (SELECT kind, webhook_at, ended_at FROM (SELECT kind, webhook_at, ended_at, vendor_status, id FROM jobs
+				WHERE state = 'settled' ORDER BY ended_at DESC, id DESC LIMIT ?) recent
+			WHERE vendor_status = 'completed' AND (webhook_at IS NOT NULL OR ended_at <= ?)
+			ORDER BY ended_at DESC, id DESC LIMIT ?) counting GROUP BY kind`,
+		within.Seconds(), recordReach*last, now.Add(-within), last).Scan(ctx, &kinds)
 	return kinds, translate(err)
 }
 

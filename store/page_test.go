@@ -25,8 +25,8 @@ func fill(t *testing.T, s *store.Store) {
 	exec(t, s, `INSERT INTO batches (name, kind, options, created_at, submitted, accepted, failed, stored_webhook, ended_at)
 		SELECT 'batch ' || g, 'batch', '{}', timestamptz '2026-11-01' + (g / 3) * interval '1 min', 20, 20, 5, 10, CASE WHEN g % 50 > 0 THEN now() END
 		FROM generate_series(1, 2000) g`)
-	exec(t, s, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id, ended_at, settle_net, webhook_at)
-		SELECT id, 'batch', 'settled', 'submit', '\x00', 20, created_at, 'v' || id, created_at, 'webhook', created_at FROM batches`)
+	exec(t, s, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id, vendor_status, ended_at, settle_net, webhook_at)
+		SELECT id, 'batch', 'settled', 'submit', '\x00', 20, created_at, 'v' || id, 'completed', created_at, 'webhook', created_at FROM batches`)
 	exec(t, s, `INSERT INTO items (batch_id, position, url, url_hash, state, net, current_job_id, error_code, created_at, ended_at)
 		SELECT b.id, p, 'https://a.example/' || p, '\x00', CASE WHEN p % 4 = 0 THEN 'failed' WHEN p % 4 = 1 THEN 'outstanding' ELSE 'stored' END,
 			CASE WHEN p % 4 > 1 THEN 'webhook' END, b.id, CASE WHEN p % 8 = 0 THEN 'TIMEOUT' WHEN p % 4 = 0 THEN 'NOT_FOUND' ELSE '' END, b.created_at,
@@ -216,7 +216,7 @@ func TestPageCountsStop(t *testing.T) {
 	if err != nil || len(days) != 1 || days[0].Accepted != 40000 || days[0].Outstanding != 10000 || days[0].Day.Hour() != 0 {
 		t.Errorf("days: got %+v, %v", days, err)
 	}
-	kinds, err := s.PagePunctuality(t.Context(), 50, time.Minute)
+	kinds, err := s.PagePunctuality(t.Context(), 50, time.Minute, time.Now())
 	if err != nil || len(kinds) != 1 || kinds[0].Jobs != 50 || kinds[0].InTime != 50 {
 		t.Errorf("punctuality: got %+v, %v", kinds, err)
 	}
@@ -256,7 +256,7 @@ func TestPagesUseIndexes(t *testing.T) {
 		"runs":       func() error { _, err := watched.PageRuns(ctx, from, 50); return err },
 		"count":      func() error { _, err := watched.CountFailures(ctx, store.Failed{}); return err },
 		"count jobs": func() error { _, err := watched.CountJobs(ctx, 7); return err },
-		"on time":    func() error { _, err := watched.PagePunctuality(ctx, 50, time.Minute); return err },
+		"on time":    func() error { _, err := watched.PagePunctuality(ctx, 50, time.Minute, time.Now()); return err },
 	} {
 		statements = nil
 		if err := run(); err != nil {

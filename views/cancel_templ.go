@@ -18,6 +18,7 @@ type CancelProps struct {
 	Action   string   // what the form posts to
 	JobIDs   []string // the jobs picked; empty for a whole batch
 	Plan     CancelPlan
+	Crawl    bool // what is cancelled is a crawl: it has pages
 	Foreseen bool // somebody asked for it before: pressing again asks for what is left
 }
 
@@ -105,7 +106,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var4 string
 					templ_7745c5c3_Var4, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Back)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 46, Col: 48}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 47, Col: 48}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var4)
 					if templ_7745c5c3_Err != nil {
@@ -126,7 +127,7 @@ func Cancel(p CancelProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Unsent, "ok", "ban", plural(p.Plan.Unsent, "job", "jobs")+" with "+plural(p.Plan.UnsentURLs, "URL", "URLs")+" not sent yet", "Withdrawn at once. They cost nothing.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Unsent, "ok", "ban", unsentText(p), "Withdrawn at once. They cost nothing.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -134,11 +135,11 @@ func Cancel(p CancelProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Stoppable, "warn", "send", plural(p.Plan.Stoppable, "job", "jobs")+" at the vendor"+withURLs(p.Plan.StoppableURLs), "The vendor is asked to stop. Pages that are already running may still land: those are stored, and may be charged.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Stoppable, "warn", "send", stoppableText(p), "The vendor is asked to stop. Pages that are already running may still land: those are stored, and may be charged.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.RunsOut, "bad", "clock", plural(p.Plan.RunsOut, "job", "jobs")+" that can't be stopped", "The vendor has no way to cancel an extract job: it runs out and is charged. Its result is kept.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.RunsOut, "bad", "clock", runsOutText(p), "The vendor has no way to cancel an extract job: it runs out and is charged. Its result is kept.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -164,7 +165,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var5 string
 					templ_7745c5c3_Var5, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Back)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 62, Col: 49}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 63, Col: 49}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var5)
 					if templ_7745c5c3_Err != nil {
@@ -182,7 +183,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var6 string
 					templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Action)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 64, Col: 58}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 65, Col: 58}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 					if templ_7745c5c3_Err != nil {
@@ -204,7 +205,7 @@ func Cancel(p CancelProps) templ.Component {
 						var templ_7745c5c3_Var7 string
 						templ_7745c5c3_Var7, templ_7745c5c3_Err = templruntime.NewAttributeExpression(each).Resolve(ctx)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 67, Col: 52}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 68, Col: 52}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var7)
 						if templ_7745c5c3_Err != nil {
@@ -230,7 +231,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var8 string
 					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(cancelText(p))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 69, Col: 85}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 70, Col: 85}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
@@ -243,7 +244,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var9 string
 					templ_7745c5c3_Var9, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Back)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 71, Col: 49}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 72, Col: 49}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var9)
 					if templ_7745c5c3_Err != nil {
@@ -279,8 +280,37 @@ func Cancel(p CancelProps) templ.Component {
 	})
 }
 
+// A crawl's batch holds the crawl, and a job for each page of it that was asked for again.
+
+func unsentText(p CancelProps) string {
+	if p.Crawl {
+		return plural(p.Plan.UnsentURLs, "page", "pages") + " not asked for yet"
+	}
+	return plural(p.Plan.Unsent, "job", "jobs") + " with " + plural(p.Plan.UnsentURLs, "URL", "URLs") + " not sent yet"
+}
+
+func stoppableText(p CancelProps) string {
+	if !p.Crawl {
+		return plural(p.Plan.Stoppable, "job", "jobs") + " at the vendor" + withURLs(p.Plan.StoppableURLs)
+	}
+	if p.Plan.Stoppable.N == 1 {
+		return "The crawl is under way at the vendor"
+	}
+	return plural(p.Plan.Stoppable, "crawl", "crawls") + " under way at the vendor"
+}
+
+func runsOutText(p CancelProps) string {
+	if p.Crawl {
+		return plural(p.Plan.RunsOut, "page", "pages") + " asked for alone that can't be stopped"
+	}
+	return plural(p.Plan.RunsOut, "job", "jobs") + " that can't be stopped"
+}
+
 func cancelText(p CancelProps) string {
-	if len(p.JobIDs) == 0 {
+	switch {
+	case p.Crawl:
+		return "Cancel the crawl"
+	case len(p.JobIDs) == 0:
 		return "Cancel the batch"
 	}
 	return "Cancel " + plural(Known(int64(len(p.JobIDs))), "job", "jobs")
@@ -367,7 +397,7 @@ func planLine(c Count, tone, icon, what, then string) templ.Component {
 			var templ_7745c5c3_Var13 string
 			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(what)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 101, Col: 22}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 131, Col: 22}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 			if templ_7745c5c3_Err != nil {
@@ -380,7 +410,7 @@ func planLine(c Count, tone, icon, what, then string) templ.Component {
 			var templ_7745c5c3_Var14 string
 			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(then)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 101, Col: 42}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 131, Col: 42}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 			if templ_7745c5c3_Err != nil {

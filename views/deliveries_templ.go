@@ -24,8 +24,8 @@ type DeliveriesProps struct {
 	Events     []Option
 	Deliveries []DeliveryRow
 	Pager      Pager
-	About      string // "", AboutForeign or AboutHeld: then Events' jobs are listed instead of deliveries
-	Strangers  []StrangerRow
+	About      string // "", AboutForeign or AboutHeld: then Jobs are listed instead of deliveries
+	Jobs       []EventRow
 	Foreign    Count // jobs of others that were delivered here
 	Held       Count // jobs not known yet
 }
@@ -36,8 +36,8 @@ const (
 	AboutHeld    = "held"
 )
 
-// StrangerRow is a job that deliveries spoke of and that isn't, or isn't yet, known to be one of ours.
-type StrangerRow struct {
+// EventRow is a job that deliveries spoke of and that isn't, or isn't yet, known to be one of ours.
+type EventRow struct {
 	VendorID   string
 	Event      string
 	At         time.Time // of the first delivery
@@ -102,7 +102,7 @@ func Deliveries(p DeliveriesProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = strangers(p).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = foreignOrHeld(p).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -9,8 +9,8 @@ package views
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// strangers lists the jobs that were delivered here and aren't, or aren't yet, known to be ours.
-func strangers(p DeliveriesProps) templ.Component {
+// foreignOrHeld lists the jobs that were delivered here and aren't, or aren't yet, known to be ours.
+func foreignOrHeld(p DeliveriesProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -54,7 +54,7 @@ func strangers(p DeliveriesProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(p.Strangers) == 0 {
+		if len(p.Jobs) == 0 {
 			if p.About == AboutForeign {
 				templ_7745c5c3_Var2 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -103,7 +103,7 @@ func strangers(p DeliveriesProps) templ.Component {
 				}
 			}
 		} else {
-			templ_7745c5c3_Err = strangerTable(p.Strangers).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = eventTable(p.Jobs).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -116,7 +116,7 @@ func strangers(p DeliveriesProps) templ.Component {
 	})
 }
 
-func strangerTable(rows []StrangerRow) templ.Component {
+func eventTable(rows []EventRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -133,7 +133,7 @@ func strangerTable(rows []StrangerRow) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<div class=\"scroll\"><table class=\"table rows\" data-testid=\"strangers\"><thead><tr><th scope=\"col\">Vendor's job id</th><th scope=\"col\">Event</th><th scope=\"col\">First delivered</th><th scope=\"col\" class=\"num\">Deliveries</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<div class=\"scroll\"><table class=\"table rows\" data-testid=\"foreign\"><thead><tr><th scope=\"col\">Vendor's job id</th><th scope=\"col\">Event</th><th scope=\"col\">First delivered</th><th scope=\"col\" class=\"num\">Deliveries</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1163,6 +1163,7 @@ func followAttributes(on bool, path string) templ.Attributes {
 	}
 	return templ.Attributes{
 		"hx-get": path, "hx-trigger": "items from:#live", "hx-select": "#follow", "hx-target": "#follow", "hx-swap": "outerMorph",
+		"hx-select-oob": "#menu-failures",
 	}
 }
 

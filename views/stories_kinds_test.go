@@ -41,6 +41,7 @@ func crawlProps() views.BatchProps {
 	}
 	p.RollCall = rollCall(0, 0, 1, 0, 49, nets(198, 0, 0, 0, 0))
 	p.RollCall.SoFar, p.MayCancel = true, true
+	p.Vendor = views.AtWork{Jobs: views.Known(1), Reported: views.Known(0)}
 	p.Jobs = []views.JobRow{{
 		ID: "106", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "crawl", State: "accepted", MayCancel: true,
 		RollCall: rollCall(0, 0, 1, 0, 49, nets(198, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute),
@@ -102,7 +103,7 @@ func syncStories() []story {
 	stored.SafeHTML, stored.Cut = "<h1>Copper kettle, 1.7 l</h1><p>A <strong>heavy</strong> kettle.</p>", true
 	lost := stored
 	lost.State, lost.Net, lost.HasResult, lost.SafeHTML, lost.MayResubmit = "failed", "", false, "", true
-	lost.Code, lost.Message = "SYNC_LOST", "the connection was cut before the answer came"
+	lost.Code, lost.Message = "SYNC_LOST", "the vendor's answer was lost; the page may have been fetched and charged"
 	page := views.ItemProps{
 		Layout: layout("Page", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://docs.sandbox.test/guides/first-steps", State: "failed",
 		BatchID: "12", BatchName: "Docs site", CreatedAt: before(3 * time.Minute), AnswerAt: before(time.Minute), Code: "TIMEOUT", Message: "took too long", Retryable: true, MayResubmit: true,
@@ -131,22 +132,28 @@ func planStories() []story {
 	late.Plan = views.CancelPlan{Jobs: views.Known(2), Ended: views.Known(2)}
 	jobs := cancel
 	jobs.Title, jobs.JobIDs, jobs.Action, jobs.Foreseen = "Cancel 2 jobs", []string{"104", "105"}, "/jobs/cancel", false
+	crawl := cancel
+	crawl.Title, crawl.BackText, crawl.Crawl, crawl.Foreseen = "Cancel Docs site", "Docs site", true, false
+	crawl.Plan = views.CancelPlan{
+		Jobs: views.Known(3), Stoppable: views.Known(1), StoppableURLs: views.Known(1), RunsOut: views.Known(2), Ended: views.Known(0),
+	}
 	none := jobs
 	none.Plan, none.JobIDs = views.CancelPlan{Jobs: views.Known(0)}, nil
 	picked := views.ResubmitProps{
 		Layout: layout("Resubmit", views.SectionFailures, views.RoleAnalyst), Back: "/failures", BackText: "Failures", ItemIDs: []string{"3", "5"}, Before: "1764424930123456",
-		URLs: views.Known(2), Requests: views.Known(2), Jobs: views.Known(2), Left: views.Known(1), Lost: views.Known(1), First: itemRows()[2:3],
+		URLs: views.Known(2), Requests: views.Known(2), Jobs: views.Known(2), Left: views.Known(1), Lost: views.Known(1), Final: views.Known(1), First: itemRows()[2:3],
 	}
 	all := picked
 	all.All, all.ItemIDs, all.Code, all.Host, all.BatchID, all.BatchName = true, nil, "TIMEOUT", "shop.sandbox.test", "12", hostile
 	all.URLs, all.Requests, all.Jobs, all.Left, all.Lost = views.Count{N: 20_000, Known: true, More: true}, views.Count{N: 20_000, Known: true, More: true}, views.Count{}, views.Known(0), views.Count{}
-	all.Crawls = views.Known(1)
+	all.Crawls, all.Final = views.Known(1), views.Known(16_450)
 	unticked := picked
 	unticked.ItemIDs, unticked.URLs, unticked.First = nil, views.Known(0), nil
 	return []story{
 		{"cancel", views.Cancel(cancel)},
 		{"cancel-late", views.Cancel(late)},
 		{"cancel-jobs", views.Cancel(jobs)},
+		{"cancel-crawl", views.Cancel(crawl)},
 		{"cancel-none", views.Cancel(none)},
 		{"resubmit", views.Resubmit(picked)},
 		{"resubmit-all", views.Resubmit(all)},
@@ -154,19 +161,19 @@ func planStories() []story {
 	}
 }
 
-func strangerStories() []story {
+func foreignStories() []story {
 	foreign := views.DeliveriesProps{
 		Layout: layout("Deliveries", views.SectionDeliveries, views.RoleOperator), About: views.AboutForeign, Foreign: views.Known(5), Held: views.Known(0),
 		Pager: views.Pager{Older: "/deliveries?about=foreign&from=x"},
 	}
 	for i := range 5 {
-		foreign.Strangers = append(foreign.Strangers, views.StrangerRow{
+		foreign.Jobs = append(foreign.Jobs, views.EventRow{
 			VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d1" + strconv.Itoa(i), Event: "extract_completed", At: before(time.Duration(i) * time.Hour),
 			Deliveries: views.Known(int64(i)), DeliveryID: strconv.Itoa(i),
 		})
 	}
-	foreign.Strangers[0].VendorID, foreign.Strangers[1].DeliveryID = hostile, ""
+	foreign.Jobs[0].VendorID, foreign.Jobs[1].DeliveryID = hostile, ""
 	held := foreign
-	held.About, held.Strangers, held.Pager = views.AboutHeld, nil, views.Pager{}
+	held.About, held.Jobs, held.Pager = views.AboutHeld, nil, views.Pager{}
 	return []story{{"deliveries-foreign", views.Deliveries(foreign)}, {"deliveries-held", views.Deliveries(held)}}
 }

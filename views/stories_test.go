@@ -57,7 +57,7 @@ func stories() []story {
 	var all []story
 	for _, some := range [][]story{
 		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(),
-		kindStories(), planStories(), strangerStories(),
+		kindStories(), planStories(), foreignStories(),
 		deliveryStories(), operatorStories(), adminStories(), errorStories(),
 	} {
 		all = append(all, some...)
@@ -222,7 +222,7 @@ func batchProps() views.BatchProps {
 	return views.BatchProps{
 		Layout: layout("Product pages, November", views.SectionBatches, views.RoleAnalyst),
 		ID:     "12", Name: "Product pages, November", Kind: "batch", By: "alice", CreatedAt: before(3 * time.Minute), Live: true,
-		RollCall: running(),
+		RollCall: running(), Vendor: views.AtWork{Jobs: views.Known(2), Reported: views.Known(1), Done: views.Known(1659), Total: views.Known(2000)},
 		Options: views.BatchOptions{
 			Formats: []string{"markdown", "html"}, RenderJS: true, ProxyCountry: "DE", ProxyType: "residential",
 			WaitUntil: "load", WaitFor: "main article", WaitTimeout: "30 s", HeaderNames: []string{"Authorization"}, ExtractLinks: true,
@@ -241,7 +241,7 @@ func tabs() views.ItemTabs {
 
 func jobRows() []views.JobRow {
 	return []views.JobRow{
-		{ID: "106", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "batch", State: "accepted", RollCall: rollCall(0, 0, 0, 0, 45, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Flags: []string{"overdue"}},
+		{ID: "106", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "batch", State: "accepted", RollCall: rollCall(0, 0, 0, 0, 45, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Flags: []string{"overdue"}, Vendor: views.VendorReport{Status: "processing", Total: views.Known(2000), Completed: views.Known(1650), Failed: views.Known(9)}},
 		{ID: "105", Kind: "batch", State: "calling", RollCall: rollCall(0, 0, 0, 0, 4, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Resubmitted: true},
 		{ID: "104", VendorID: "x", Kind: "batch", State: "settled", Net: "webhook", RollCall: rollCall(0, 0, 2, 0, 0, nets(48, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute), SettledAt: before(40 * time.Second)},
 		{ID: "103", VendorID: "x", Kind: "batch", State: "settled", Net: "reconcile", RollCall: rollCall(0, 0, 0, 0, 0, nets(0, 0, 50, 0, 0)), CreatedAt: before(3 * time.Minute), SettledAt: before(10 * time.Second), Flags: []string{"superseded", "MISNUMBERED"}},

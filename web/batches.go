@@ -119,6 +119,9 @@ func (s *Server) batchJobs(c echo.Context, id int64, props *views.BatchProps) er
 		return err
 	}
 	jobs, more := cut(jobs, jobRows)
+	if props.Vendor, err = s.atWork(ctx, id); err != nil {
+		return err
+	}
 	props.Jobs, props.JobsTotal = jobRowsOf(jobs), capped(total)
 	last := ""
 	if more {
@@ -126,6 +129,14 @@ func (s *Server) batchJobs(c echo.Context, id int64, props *views.BatchProps) er
 	}
 	props.JobsPager = pager(c, jobsParam, more, last)
 	return nil
+}
+
+// atWork is how far the vendor says it is with a batch.
+func (s *Server) atWork(ctx context.Context, id int64) (views.AtWork, error) {
+	sum, err := s.store.PageAtWork(ctx, id)
+	return views.AtWork{
+		Jobs: views.Known(sum.Jobs), Reported: views.Known(sum.Reported), Done: views.Known(sum.Done), Total: views.Known(sum.Total),
+	}, err
 }
 
 func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsProps, error) {
@@ -225,9 +236,13 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 		return views.BatchLiveProps{}, false, err
 	}
 	total, err := s.store.CountJobs(ctx, id)
+	if err != nil {
+		return views.BatchLiveProps{}, false, err
+	}
+	vendor, err := s.atWork(ctx, id)
 	tabs := itemTabs(b, views.StateAll)
 	return views.BatchLiveProps{
-		RollCall: rollCall(b), Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
+		RollCall: rollCall(b), Vendor: vendor, Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
 		ID: idText(id), MayCancel: mayCancelBatch(b), CancelAt: cancelAsked(b),
 	}, b.EndedAt != nil && still(jobs), err
 }

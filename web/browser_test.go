@@ -157,7 +157,7 @@ func TestLiveInABrowser(t *testing.T) {
 	o.until(t, `location.pathname === "/sign-in"`)
 }
 
-// TestPreviewInABrowser: a stranger's page in its frame runs nothing, whatever
+// TestPreviewInABrowser: a page that isn't ours in its frame runs nothing, whatever
 // it tries.
 func TestPreviewInABrowser(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"rollcall/internal/pipeline"
+	"rollcall/store"
 	"rollcall/views"
 )
 
@@ -35,7 +36,7 @@ func (s *Server) planCancelBatch(c echo.Context) error {
 	back := "/batches/" + idText(id)
 	return s.showCancel(c, views.CancelProps{
 		Title: "Cancel " + batch.Name, Back: back, BackText: batch.Name, Action: back + "/cancel", Plan: cancelPlan(plan),
-		Foreseen: batch.CancelRequestedAt != nil,
+		Foreseen: batch.CancelRequestedAt != nil, Crawl: batch.Kind == store.KindCrawl,
 	})
 }
 
@@ -87,7 +88,12 @@ func (s *Server) planCancelJobs(c echo.Context) error {
 		props.Title = fmt.Sprintf("Cancel %d jobs", len(ids))
 	}
 	if len(ids) == 1 {
-		props.Title = "Cancel job " + idText(ids[0])
+		job, err := s.store.Job(c.Request().Context(), ids[0])
+		if err != nil {
+			return err
+		}
+		props.Title, props.Crawl = "Cancel job "+idText(job.ID), job.Kind == store.KindCrawl
+		props.Foreseen = job.CancelRequestedAt != nil
 	}
 	for _, id := range ids {
 		props.JobIDs = append(props.JobIDs, idText(id))
@@ -184,12 +190,12 @@ func cancelledText(done pipeline.CancelPlan) string {
 		case n == 1:
 			parts = append(parts, one)
 		case n > 1:
-			parts = append(parts, fmt.Sprintf(many, n))
+			parts = append(parts, fmt.Sprintf(many, number(int64(n))))
 		}
 	}
-	add(done.Unsent, "1 job was withdrawn before it was sent", "%d jobs were withdrawn before they were sent")
-	add(done.Calling, "1 call under way is cancelled, if it can be, when its answer is known", "%d calls under way are cancelled, where they can be, when their answers are known")
-	add(done.Stoppable, "the vendor is asked to stop 1 job", "the vendor is asked to stop %d jobs")
-	add(done.RunsOut, "1 job can't be stopped and runs out", "%d jobs can't be stopped and run out")
+	add(done.Unsent, "1 job was withdrawn before it was sent", "%s jobs were withdrawn before they were sent")
+	add(done.Calling, "1 call under way is cancelled, if it can be, when its answer is known", "%s calls under way are cancelled, where they can be, when their answers are known")
+	add(done.Stoppable, "the vendor is asked to stop 1 job", "the vendor is asked to stop %s jobs")
+	add(done.RunsOut, "1 job can't be stopped and runs out", "%s jobs can't be stopped and run out")
 	return strings.Join(parts, "; ")
 }

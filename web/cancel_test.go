@@ -60,6 +60,9 @@ func TestCancelBatch(t *testing.T) {
 	if after.text("[data-testid=cancel-asked]") == "" {
 		t.Error("the batch doesn't say that it was cancelled")
 	}
+	if again := after.doc.Find("#batch-actions a[href='" + path + "/cancel']"); again.Text() != "Ask again…" || after.text("#batch-actions [data-flag]") != "Cancel asked" {
+		t.Errorf("once asked: got %q, want that it was, and a way to ask again", after.text("#batch-actions"))
+	}
 	b.exec(t, `UPDATE batches SET ended_at = now() WHERE id = $1`, s.batch)
 	if ended := v.get(path); ended.text("[data-testid=cancel-asked]") != "" || ended.doc.Find("a[href='"+path+"/cancel']").Length() != 0 {
 		t.Error("an ended batch can still be cancelled")
@@ -118,7 +121,28 @@ func TestCancelJobs(t *testing.T) {
 			t.Errorf("%.40s: got %d, want %d", query, got.status, want)
 		}
 	}
+	b.exec(t, `UPDATE jobs SET cancel_requested_at = now() WHERE id = $1`, open)
+	if got := operator.get("/jobs/" + idText(open)).text(".page-actions"); got != "Cancel asked Ask again…" {
+		t.Errorf("once asked: got %q on the job's page", got)
+	}
 	if got := operator.submit("/jobs/cancel", nil); got.status != http.StatusBadRequest {
 		t.Errorf("cancel nothing: got %d, want 400", got.status)
+	}
+}
+
+// TestCancelCrawl speaks of pages, of which a crawl's number isn't known.
+func TestCancelCrawl(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleOperator)
+	batch := b.id(t, `INSERT INTO batches (name, kind, options, created_at, submitted, accepted) VALUES ('docs', 'crawl', '{}', now(), 1, 1) RETURNING id`)
+	job := b.id(t, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at)
+		VALUES ($1, 'crawl', 'accepted', 'submit', '\x00', 1, now()) RETURNING id`, batch)
+	b.pipeline.cancelPlan = pipeline.CancelPlan{Jobs: 3, Stoppable: 1, StoppableURLs: 1, RunsOut: 2}
+	for _, path := range []string{fmt.Sprintf("/batches/%d/cancel", batch), fmt.Sprintf("/jobs/cancel?job=%d", job)} {
+		text := v.get(path).text("[data-testid=plan]")
+		if !inOrder(text, "The crawl is under way at the vendor", "2 pages asked for alone that can't be stopped", "Cancel the crawl") || strings.Contains(text, "URL") {
+			t.Errorf("%s: got %q", path, text)
+		}
 	}
 }

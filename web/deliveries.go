@@ -22,7 +22,7 @@ import (
 func (s *Server) deliveries(c echo.Context) error {
 	switch about := c.QueryParam("about"); about {
 	case views.AboutForeign, views.AboutHeld:
-		return s.strangers(c, about)
+		return s.foreign(c, about)
 	}
 	from, err := keyParam(c)
 	if err != nil {

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -71,23 +70,6 @@ func (s *Server) follow(c echo.Context, topic int64, present look) error {
 			was, data = is, itemsMoved
 		}
 		done = ended
-	}
-}
-
-func startStream(c echo.Context) {
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/event-stream")
-	header.Set(echo.HeaderCacheControl, "no-store")
-	header.Set("X-Accel-Buffering", "no")
-	c.Response().WriteHeader(http.StatusOK)
-}
-
-func tooManyStreams(cause error) error {
-	return &problem{
-		status: http.StatusServiceUnavailable, title: "Too many live pages",
-		text: "This page won't move by itself for now. Load it again to see what is new.",
-		// Long enough for somebody else to leave.
-		retryAfter: time.Minute, cause: cause,
 	}
 }
 

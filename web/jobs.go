@@ -21,6 +21,7 @@ func jobRowsOf(jobs []store.JobRow) []views.JobRow {
 			Net: string(orZero(j.SettleNet)), RollCall: answers(&j.Answers), CreatedAt: j.CreatedAt,
 			SettledAt: orZero(j.EndedAt), Flags: jobFlags(&j.Job), Error: jobError(&j.Job),
 			NextPollAt: orZero(j.NextPollAt), Resubmitted: resubmitted(j.Origin), MayCancel: mayCancel(&j.Job),
+			Vendor: vendorReport(&j.Job),
 		}
 	}
 	return rows
@@ -114,7 +115,7 @@ func jobProps(story *store.JobStory) views.JobProps {
 		Net: string(orZero(j.SettleNet)), BatchID: idText(j.BatchID), BatchName: story.BatchName,
 		Attempt: story.Attempt, ParentID: idOrNone(j.ParentJobID), Flags: jobFlags(j), Error: jobError(j),
 		RollCall: answers(&story.Answers), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
-		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, MayCancel: mayCancel(j),
+		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, MayCancel: !ended(j.State),
 		// One that was given up may still be settled by a person.
 		Live: !ended(j.State) || j.State == store.JobGivenUp, Timeline: timeline(story),
 	}

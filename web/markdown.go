@@ -18,7 +18,7 @@ import (
 )
 
 // reader turns a page's Markdown into HTML that is safe to show among ours.
-// The text comes from strangers: raw HTML in it is dropped, what goldmark makes
+// The text is not ours: raw HTML in it is dropped, what goldmark makes
 // is passed through a list of allowed elements, no image is loaded from
 // elsewhere, and links lead out without telling where from.
 type reader struct {

@@ -16,7 +16,7 @@ func TestOverviewTellsWhatAutoModeMeans(t *testing.T) {
 	want := func(text string, reason bool) {
 		t.Helper()
 		got := v.get("/").text("[data-testid=mode]")
-		if !strings.Contains(got, text) || strings.Contains(got, "because") != reason {
+		if !strings.Contains(got, text) || strings.Contains(got, "the reason then: ") != reason {
 			t.Errorf("got %q, want %q in it, a reason: %v", got, text, reason)
 		}
 	}
@@ -26,7 +26,7 @@ func TestOverviewTellsWhatAutoModeMeans(t *testing.T) {
 		(2, '2026-11-29 14:03:00+00', 'poll', '31 of the last 50 completed jobs had their webhook within 60 s')`)
 	want("Auto: ends are learned of by webhook", false)
 	b.pipeline.distrust.Store(true)
-	want("by polling because 31 of the last 50 completed jobs had their webhook within 60 s since 29 Nov 2026, 14:03 UTC", true)
+	want("by polling since 29 Nov 2026, 14:03 UTC the reason then: 31 of the last 50 completed jobs had their webhook within 60 s", true)
 	b.server.cfg.Mode = string(pipeline.ModePoll)
 	want("Poll: ends are learned of by polling", false)
 }

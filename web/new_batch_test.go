@@ -16,6 +16,15 @@ import (
 	"rollcall/store"
 )
 
+// TestBatchSaysWhatItCosts before the click.
+func TestBatchSaysWhatItCosts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if got := b.as(t, store.RoleAnalyst).get("/batches/new").text("[data-testid=cost]"); !strings.Contains(got, "one request for each URL that comes") {
+		t.Errorf("cost: got %q", got)
+	}
+}
+
 // upload sends the form of a new batch as a browser does.
 func (v *visitor) upload(path string, fields map[string][]string, file []byte) page {
 	v.t.Helper()

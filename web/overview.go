@@ -42,7 +42,7 @@ func (s *Server) overview(c echo.Context) error {
 func (s *Server) overviewProps(ctx context.Context) (views.OverviewProps, error) {
 	var props views.OverviewProps
 	for _, part := range []func(context.Context, *views.OverviewProps) error{
-		s.overviewBatches, s.overviewRollCall, s.overviewSystem, s.overviewWebhooks, s.overviewStrangers,
+		s.overviewBatches, s.overviewRollCall, s.overviewSystem, s.overviewWebhooks, s.overviewForeign,
 	} {
 		if err := part(ctx, &props); err != nil {
 			return props, fmt.Errorf("overview: %w", err)
@@ -148,7 +148,7 @@ func (s *Server) overviewWebhooks(ctx context.Context, p *views.OverviewProps) e
 	if err != nil || len(hooks) == 0 {
 		return err
 	}
-	kinds, err := s.store.PagePunctuality(ctx, recordOf, inTime)
+	kinds, err := s.store.PagePunctuality(ctx, recordOf, inTime, s.now())
 	if err != nil {
 		return err
 	}

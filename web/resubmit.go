@@ -142,7 +142,8 @@ func sameBatch(rows []store.ItemRow) bool {
 func fillAgain(p *views.ResubmitProps, sum store.Again) {
 	p.URLs, p.Jobs = views.Known(sum.Items), views.Known(sum.Jobs)
 	p.Requests = views.Known(sum.Items - sum.Seeds + sum.Limits)
-	p.Lost, p.Crawls, p.Left = views.Known(sum.Lost), views.Known(sum.Seeds), views.Known(0)
+	p.Final, p.Lost = views.Known(sum.Final), views.Known(sum.Lost)
+	p.Crawls, p.Left = views.Known(sum.Seeds), views.Known(0)
 }
 
 // resubmit is POST /resubmit. What has been sent again since its plan was shown
@@ -217,13 +218,13 @@ func resubmittedText(done pipeline.Resubmitted) string {
 	case done.Items == 0:
 		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more."
 	case done.Left > 0:
-		return fmt.Sprintf("%d URLs were resubmitted. As many as one press takes: more match, so press again for those.", done.Items)
+		return number(done.Items) + " URLs were resubmitted. As many as one press takes: more match, so press again for those."
 	case done.Items == 1:
 		return "1 URL was resubmitted."
 	}
 	jobs := "1 job"
 	if done.Jobs != 1 {
-		jobs = fmt.Sprintf("%d jobs", done.Jobs)
+		jobs = number(done.Jobs) + " jobs"
 	}
-	return fmt.Sprintf("%d URLs were resubmitted in %s.", done.Items, jobs)
+	return number(done.Items) + " URLs were resubmitted in " + jobs + "."
 }

@@ -19,7 +19,7 @@ func TestResubmitTicked(t *testing.T) {
 	v := b.as(t, store.RoleAnalyst)
 	s := b.seed(t, "november", 8)
 	failed := []int64{s.items[1], s.items[5]}
-	b.exec(t, `UPDATE items SET error_code = 'SYNC_LOST' WHERE id = $1`, failed[0])
+	b.exec(t, `UPDATE items SET error_code = 'SYNC_LOST', error_retryable = true WHERE id = $1`, failed[0])
 	list := v.get("/failures")
 	if boxes := list.doc.Find("form[action='/resubmit'] input[name=item]"); boxes.Length() != 2 {
 		t.Errorf("boxes: got %d, want 2", boxes.Length())
@@ -30,6 +30,9 @@ func TestResubmitTicked(t *testing.T) {
 		if text := plan.text("[data-testid=plan]"); !strings.Contains(text, want) {
 			t.Errorf("plan: got %q, want %q in it", text, want)
 		}
+	}
+	if text := plan.text("[data-testid=plan]"); !strings.Contains(text, "It may help with 1 of them; 1 is marked as not worth another try") {
+		t.Errorf("plan: got %q, want what is hardly worth it", text)
 	}
 	form := plan.hidden("/resubmit")
 	got := v.submit("/resubmit", form)
@@ -169,7 +172,7 @@ func TestTriedItem(t *testing.T) {
 	b.exec(t, `UPDATE items SET state = 'failed', error_code = 'SYNC_LOST', error_message = 'cut off', ended_at = now() WHERE id = $1`, item)
 	b.exec(t, `UPDATE sync_calls SET ended_at = now(), note = 'SYNC_LOST' WHERE item_id = $1`, item)
 	lost := v.get(path)
-	if text := lost.text("[data-testid=failure]"); !inOrder(text, "The answer was lost", "charged", "won't ask for it again by itself", "Fetch it as an async job") {
+	if text := lost.text("[data-testid=failure]"); !inOrder(text, "SYNC_LOST", "cut off", "won't ask for it again by itself", "Fetch it as an async job") {
 		t.Errorf("lost: got %q", text)
 	}
 	if plan := v.get("/resubmit?item=" + idText(item)); !strings.Contains(plan.text("[data-testid=plan]"), "may be charged a second time") {

@@ -225,7 +225,7 @@ func vendorMetadata(raw []byte) []views.Pair {
 	return pairs
 }
 
-// previewPolicy is for a stranger's page: it may style itself and show what it
+// previewPolicy is for a page that isn't ours: it may style itself and show what it
 // brought along, and nothing else. Together with the frame's own sandbox it
 // runs nothing, loads nothing, sends nothing, and is of no origin.
 const previewPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; " +

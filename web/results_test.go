@@ -154,7 +154,7 @@ func TestHugeResultIsCut(t *testing.T) {
 	}
 }
 
-func TestMarkdownOfStrangers(t *testing.T) {
+func TestMarkdownOfHostilePages(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ markdown, bad, want string }{
 		"script":              {"<script>alert(1)</script>\n\nok", "alert(1)</script>", "ok"},

@@ -20,13 +20,13 @@ func TestRoutesAccess(t *testing.T) {
 	for role, v := range roles {
 		tokens[role] = v.token()
 	}
-	stranger := b.visit(t)
+	signedOut := b.visit(t)
 	for _, r := range b.server.routes() {
 		if r.who < analysts {
 			continue
 		}
 		path := strings.ReplaceAll(r.path, ":id", "999")
-		checkStranger(t, stranger, r, path)
+		checkSignedOut(t, signedOut, r, path)
 		for role, v := range roles {
 			if r.path == "/sign-out" || r.stream && r.who.allows(store.Role(role)) && !strings.Contains(r.path, ":id") {
 				continue // It would end the session, or not end by itself.
@@ -49,7 +49,7 @@ func call(v *visitor, method, path, token string) page {
 	return v.get(path)
 }
 
-func checkStranger(t *testing.T, v *visitor, r route, path string) {
+func checkSignedOut(t *testing.T, v *visitor, r route, path string) {
 	t.Helper()
 	got := call(v, r.method, path, "")
 	if r.method == http.MethodPost {

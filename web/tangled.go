@@ -12,7 +12,7 @@ import (
 )
 
 // errTangled reports Markdown that would take too long, or too much memory, to
-// lay out. What a page brings home is a stranger's, and some texts of a few
+// lay out. What a page brings home is not ours, and some texts of a few
 // hundred kilobytes keep a Markdown parser busy for minutes.
 var errTangled = errors.New("the Markdown is too tangled to lay out")
 

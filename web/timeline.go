@@ -2,7 +2,10 @@ package web
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"rollcall/store"
 	"rollcall/views"
@@ -15,7 +18,7 @@ func timeline(story *store.JobStory) []views.TimelineEvent {
 	for i := range story.Events {
 		e := &story.Events[i]
 		kind, title := eventWords(e.Kind)
-		events = append(events, views.TimelineEvent{At: e.At, Kind: kind, Net: string(e.Net), Title: title, Detail: e.Detail})
+		events = append(events, views.TimelineEvent{At: e.At, Kind: kind, Net: string(e.Net), Title: title, Detail: separated(e.Detail)})
 	}
 	if called := story.CalledAt; called != nil {
 		events = append(events, views.TimelineEvent{
@@ -30,7 +33,7 @@ func timeline(story *store.JobStory) []views.TimelineEvent {
 		})
 	}
 	for _, share := range story.Stored {
-		detail := fmt.Sprintf("%d results", share.Items)
+		detail := number(share.Items) + " results"
 		if share.Items == 1 {
 			detail = "1 result"
 		}
@@ -41,6 +44,24 @@ func timeline(story *store.JobStory) []views.TimelineEvent {
 	slices.SortStableFunc(events, byTime)
 	return events
 }
+
+// longCounts are the counts of a detail that pages write with separators.
+var longCounts = regexp.MustCompile(`\b\d{4,18} (URLs|pages|jobs|stored|failed|cancelled|to retry|superseded)\b`) //nolint:gochecknoglobals // A constant.
+
+// separated is a detail with its counts as all others on the pages are.
+func separated(detail string) string {
+	return longCounts.ReplaceAllStringFunc(detail, func(found string) string {
+		digits, what, _ := strings.Cut(found, " ")
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return found
+		}
+		return number(n) + " " + what
+	})
+}
+
+// number is a count with separators of thousands.
+func number(n int64) string { return views.Known(n).String() }
 
 // byTime orders what happened at one moment by the way a job goes: all that one
 // transaction writes has one time.

@@ -128,7 +128,7 @@ func checkTrail(t *testing.T, v *visitor, batch page) {
 		t.Errorf("timeline: got %q", text)
 	}
 	overview := v.get("/")
-	if text := overview.text("[data-testid=mode]"); !strings.Contains(text, "Auto: ends are learned of by webhook because every webhook is active") {
+	if text := overview.text("[data-testid=mode]"); !inOrder(text, "Auto: ends are learned of by webhook", "the reason then: every webhook is active") {
 		t.Errorf("mode: got %q", text)
 	}
 	deliveries := v.get("/deliveries")

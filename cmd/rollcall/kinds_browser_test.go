@@ -301,7 +301,7 @@ func (s *show) foreign() {
 	s.must(err)
 	limit := time.After(time.Minute)
 	for held := int64(0); held == 0; {
-		held, err = s.store.CountStrangers(ctx, store.EventHeld)
+		held, err = s.store.CountEvents(ctx, store.EventHeld)
 		s.must(err)
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -310,11 +310,11 @@ func (s *show) foreign() {
 		}
 	}
 	s.visit("/deliveries?about=held")
-	s.until("[data-testid=strangers]", "extract_completed")
+	s.until("[data-testid=foreign]", "extract_completed")
 	s.check("held")
 	for foreign := int64(0); foreign == 0; {
 		s.must(s.pipeline.Sweep(ctx))
-		foreign, err = s.store.CountStrangers(ctx, store.EventForeign)
+		foreign, err = s.store.CountEvents(ctx, store.EventForeign)
 		s.must(err)
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -323,9 +323,9 @@ func (s *show) foreign() {
 		}
 	}
 	s.visit("/")
-	s.click("[data-testid=strangers] a")
+	s.click("[data-testid=foreign] a")
 	s.until("[data-testid=about]", "never fetches them")
-	s.until("[data-testid=strangers]", "extract_completed")
+	s.until("[data-testid=foreign]", "extract_completed")
 	s.check("foreign")
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -138,11 +139,24 @@ func (s *settling) notYet(ctx context.Context, status geonode.Status, reports js
 	}
 	next := s.nextPoll(ctx, s.job, now)
 	return s.putOff(ctx, func(ctx context.Context, tx store.Tx) (bool, error) {
-		return tx.NoteReading(ctx, store.Reading{
+		noted, err := tx.NoteReading(ctx, store.Reading{
 			JobID: s.job.ID, SeenSeq: s.job.WakeSeq, VendorStatus: store.CleanText(string(status)), Reports: reports,
 			NextPollAt: next, Overdue: s.overdue(s.job, now),
 		})
+		if err != nil || !noted || sameReports(reports, s.job.VendorReports) {
+			return noted, err
+		}
+		// Pages show them: until the job ends they are all that moves.
+		return true, tx.Notify(ctx, s.job.BatchID)
 	})
+}
+
+// sameReports tells that a reading brought no news. The database writes the
+// same counters in another order.
+func sameReports(read, kept json.RawMessage) bool {
+	var a, b map[string]int64
+	return len(read) == 0 ||
+		json.Unmarshal(read, &a) == nil && json.Unmarshal(kept, &b) == nil && maps.Equal(a, b)
 }
 
 // putOff runs a compare that ends the look, and the task with it; when a wake

@@ -7,9 +7,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// StrangerRow is a vendor's job that deliveries spoke of and that isn't, or
+// EventRow is a vendor's job that deliveries spoke of and that isn't, or
 // isn't yet, known to be ours.
-type StrangerRow struct {
+type EventRow struct {
 	VendorJobID string
 	EventType   string
 	ReceivedAt  time.Time // The first delivery.
@@ -17,18 +17,18 @@ type StrangerRow struct {
 	DeliveryID  int64     // The first of them; zero when none is.
 }
 
-// StrangerKey is where a list of them goes on: after the row that has both. The
+// EventKey is where a list of them goes on: after the row that has both. The
 // zero key is the beginning.
-type StrangerKey struct {
+type EventKey struct {
 	At          time.Time
 	VendorJobID string
 }
 
-// PageStrangers lists the jobs of events that are held or foreign, the latest
+// PageEvents lists the jobs of events that are held or foreign, the latest
 // first.
-func (q Queries) PageStrangers(ctx context.Context, state EventState, from StrangerKey, limit int64) ([]StrangerRow, error) {
-	var rows []StrangerRow
-	query := strangers(q.db.NewSelect().Model((*ProcessedEvent)(nil)), state).
+func (q Queries) PageEvents(ctx context.Context, state EventState, from EventKey, limit int64) ([]EventRow, error) {
+	var rows []EventRow
+	query := eventsIn(q.db.NewSelect().Model((*ProcessedEvent)(nil)), state).
 		Column("vendor_job_id", "event_type", "received_at")
 	if from.VendorJobID != "" {
 		query = query.Where("(pe.received_at, pe.vendor_job_id) < (?, ?)", from.At, from.VendorJobID)
@@ -37,23 +37,23 @@ func (q Queries) PageStrangers(ctx context.Context, state EventState, from Stran
 	if err != nil || len(rows) == 0 {
 		return nil, translate(err)
 	}
-	return rows, q.strangersDelivered(ctx, rows)
+	return rows, q.eventsDelivered(ctx, rows)
 }
 
-// CountStrangers counts them up to one more than CountLimit.
-func (q Queries) CountStrangers(ctx context.Context, state EventState) (int64, error) {
-	return q.countUpTo(ctx, strangers(q.db.NewSelect().Model((*ProcessedEvent)(nil)), state))
+// CountEvents counts them up to one more than CountLimit.
+func (q Queries) CountEvents(ctx context.Context, state EventState) (int64, error) {
+	return q.countUpTo(ctx, eventsIn(q.db.NewSelect().Model((*ProcessedEvent)(nil)), state))
 }
 
-// strangers says the state in the words of its index.
-func strangers(q *bun.SelectQuery, state EventState) *bun.SelectQuery {
+// eventsIn says the state in the words of its index.
+func eventsIn(q *bun.SelectQuery, state EventState) *bun.SelectQuery {
 	if state == EventHeld {
 		return q.Where("pe.state = 'held'")
 	}
 	return q.Where("pe.state = 'foreign'")
 }
 
-func (q Queries) strangersDelivered(ctx context.Context, rows []StrangerRow) error {
+func (q Queries) eventsDelivered(ctx context.Context, rows []EventRow) error {
 	ids, place := make([]string, len(rows)), make(map[string]int, len(rows))
 	for i := range rows {
 		ids[i] = rows[i].VendorJobID

@@ -14,14 +14,14 @@ func TestForeignJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	v := b.as(t, store.RoleAnalyst)
-	if got := v.get("/"); got.doc.Find("[data-testid=strangers]").Length() != 0 {
+	if got := v.get("/"); got.doc.Find("[data-testid=foreign]").Length() != 0 {
 		t.Error("the overview speaks of foreign jobs, and there are none")
 	}
 	b.exec(t, `INSERT INTO processed_events (vendor_job_id, event_type, received_at, state)
 		SELECT 'foreign-' || g || E'\u00e9"<b>', 'extract_completed', timestamptz '2026-11-01' + (g / 7) * interval '1 s', 'foreign' FROM generate_series(1, 120) g`)
 	b.exec(t, `INSERT INTO processed_events (vendor_job_id, event_type, received_at, state) VALUES ('held-1', 'batch_completed', now(), 'held')`)
 	delivery := b.deliver(t, "held-1", "accepted", []byte(`{}`))
-	if text := v.get("/").text("[data-testid=strangers]"); text != "120 foreign jobs delivered 1 job held" {
+	if text := v.get("/").text("[data-testid=foreign]"); text != "120 foreign jobs delivered 1 job held" {
 		t.Errorf("overview: got %q", text)
 	}
 	if text := v.get("/deliveries").text(".tabs-alone"); text != "All Foreign jobs 120 Held 1" {
@@ -31,11 +31,11 @@ func TestForeignJobs(t *testing.T) {
 	if text := foreign.text("[data-testid=about]"); !strings.Contains(text, "whole account") || !strings.Contains(text, "never fetches them") {
 		t.Errorf("explanation: got %q", text)
 	}
-	if rows := walk(t, v, "/deliveries?about=foreign", "[data-testid=strangers] tbody th code"); len(rows) != 120 || rows[0] != `foreign-120é"<b>` {
+	if rows := walk(t, v, "/deliveries?about=foreign", "[data-testid=foreign] tbody th code"); len(rows) != 120 || rows[0] != `foreign-120é"<b>` {
 		t.Errorf("got %d foreign jobs, want 120 from the last on", len(rows))
 	}
 	held := v.get("/deliveries?about=held")
-	if held.doc.Find("[data-testid=strangers] a[href='/deliveries/"+idText(delivery)+"']").Length() != 1 || !strings.Contains(held.text("[data-testid=about]"), "ten minutes") {
+	if held.doc.Find("[data-testid=foreign] a[href='/deliveries/"+idText(delivery)+"']").Length() != 1 || !strings.Contains(held.text("[data-testid=about]"), "ten minutes") {
 		t.Errorf("held: got %q", held.text("main"))
 	}
 	for _, cursor := range []string{"x", "AAAA", "AAAAAAAAAAA", strings.Repeat("_", 40), strings.Repeat("A", 3000)} {

@@ -10,6 +10,7 @@ import (
 // Again is what sending items once more comes to.
 type Again struct {
 	Items  int64
+	Final  int64 // Of them, failures that the vendor or Rollcall marked as not worth another try.
 	Lost   int64 // Of them, those whose first answer never came: the vendor may have done the work.
 	Seeds  int64 // Of them, seeds that begin their crawls again.
 	Limits int64 // The page limits of those crawls together.
@@ -24,6 +25,7 @@ var lostCodes = []string{"SYNC_LOST", "GAVE_UP", "NOT_REPORTED", "VENDOR_FORGOT"
 // batch's together, a crawl's seed as a crawl, everything else by itself.
 const againSQL = `WITH by_batch AS (
 	SELECT count(*) AS items, count(*) FILTER (WHERE i.error_code IN (?lost)) AS lost,
+		count(*) FILTER (WHERE i.state = 'failed' AND NOT i.error_retryable) AS final,
 		count(*) FILTER (WHERE seed.yes) AS seeds,
 		count(*) FILTER (WHERE seed.yes) * coalesce((b.options->'crawl'->>'limit')::bigint, 0) AS limits,
 		count(*) FILTER (WHERE j.kind IS DISTINCT FROM 'batch') + ceil(count(*) FILTER (WHERE j.kind = 'batch') / ?per::numeric)::bigint AS jobs
@@ -32,7 +34,7 @@ const againSQL = `WITH by_batch AS (
 	CROSS JOIN LATERAL (SELECT j.kind = 'crawl' AND EXISTS (SELECT FROM job_items ji
 		WHERE ji.job_id = j.id AND ji.input_index = 0 AND ji.item_id = i.id) AS yes) seed
 	GROUP BY b.id)
-SELECT coalesce(sum(items), 0)::bigint AS items, coalesce(sum(lost), 0)::bigint AS lost, coalesce(sum(seeds), 0)::bigint AS seeds,
+SELECT coalesce(sum(items), 0)::bigint AS items, coalesce(sum(lost), 0)::bigint AS lost, coalesce(sum(final), 0)::bigint AS final, coalesce(sum(seeds), 0)::bigint AS seeds,
 	coalesce(sum(limits), 0)::bigint AS limits, coalesce(sum(jobs), 0)::bigint AS jobs FROM by_batch`
 
 // PageAgain sums up those of the items that have failed or are cancelled, and
