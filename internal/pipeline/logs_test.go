@@ -113,6 +113,21 @@ func TestLogTellsEndedBatchesOnce(t *testing.T) {
 	}
 }
 
+// TestLogTellsOfABatchGivenUp: its last item ends with its job.
+func TestLogTellsOfABatchGivenUp(t *testing.T) {
+	t.Parallel()
+	log := new(logged)
+	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) {
+		log.into(c)
+		c.GiveUpAfter = 300 * time.Millisecond
+	}})
+	r.unfinished()
+	id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
+	r.wantBatch(r.ended(id), 0, 1, 0)
+	line := fmt.Sprintf("batch_id=%d stored=0 failed=1 cancelled=0", id)
+	eventually(t, "the line of the batch's end", func() bool { return len(log.lines("batch ended", line)) == 1 })
+}
+
 // TestLogNamesTheWebhooksEvent when a webhook is gone, and when another stands
 // in for it.
 func TestLogNamesTheWebhooksEvent(t *testing.T) {

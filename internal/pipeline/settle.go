@@ -294,7 +294,7 @@ func (s *settling) believed(ctx context.Context, tx store.Tx, late bool) (string
 // the look began is looked at first.
 func (s *settling) giveUp(ctx context.Context, code, message string) error {
 	now, given := s.now(), false
-	err := s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := s.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		carried, err := tx.Carried(ctx, s.job.ID)
 		if err != nil {
 			return err
