@@ -34,7 +34,7 @@ func (s *Server) showNewCrawl(c echo.Context, status int, props views.NewCrawlPr
 	if err != nil {
 		return err
 	}
-	props.Layout, props.MaxDepth, props.MaxLimit = l, crawlMaxDepth, crawlMaxLimit
+	props.Layout, props.MaxDepth, props.MaxLimit, props.Fetch = l, crawlMaxDepth, crawlMaxLimit, once(props.Fetch)
 	return render(c, status, views.NewCrawl(props))
 }
 
@@ -87,7 +87,9 @@ func crawlOf(p views.NewCrawlProps, by int64) (pipeline.Submission, views.Errors
 	if p.Seed == "" {
 		errs["urls"] = "Enter the page to begin at."
 	}
-	return pipeline.Submission{Name: p.Name, Kind: store.KindCrawl, Text: p.Seed, CreatedBy: &by, Options: options}, errs
+	return pipeline.Submission{
+		Name: p.Name, Kind: store.KindCrawl, Text: p.Seed, CreatedBy: &by, Options: options, Token: p.Once,
+	}, errs
 }
 
 // typedNumber reads a whole number from 1 to most, with or without commas.

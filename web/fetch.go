@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"slices"
 	"strconv"
 
@@ -19,8 +20,20 @@ func typedFetch(c echo.Context) views.Fetch {
 		Markdown: slices.Contains(formats, "markdown"), HTML: slices.Contains(formats, "html"),
 		RenderJS: r.PostFormValue("render_js") != "", ProxyCountry: field(c, "proxy_country", 20),
 		ProxyType: field(c, "proxy_type", 40), WaitUntil: field(c, "wait_until", 40), WaitFor: field(c, "wait_for", 2000),
-		WaitTimeout: field(c, "wait_timeout", 40),
+		WaitTimeout: field(c, "wait_timeout", 40), Once: field(c, "once", maxOnce),
 	}
+}
+
+// maxOnce bounds the token of a form.
+const maxOnce = 64
+
+// once gives a form its own token, unless it has it: one that comes back with
+// mistakes is the same form.
+func once(f views.Fetch) views.Fetch {
+	if f.Once == "" {
+		f.Once = rand.Text()
+	}
+	return f
 }
 
 // fetchOptions turns that into what the pipeline takes, or says by field why

@@ -31,7 +31,7 @@ func (s *Server) showNewBatch(c echo.Context, status int, props views.NewBatchPr
 	if err != nil {
 		return err
 	}
-	props.Layout = l
+	props.Layout, props.Fetch = l, once(props.Fetch)
 	return render(c, status, views.NewBatch(props))
 }
 
@@ -116,6 +116,7 @@ func submissionOf(p views.NewBatchProps, by int64) (pipeline.Submission, views.E
 	options.ExtractLinks = p.ExtractLinks
 	sub := pipeline.Submission{
 		Name: p.Name, Kind: store.Kind(p.Kind), Text: p.URLs, LeaveOutBad: p.SkipBad, CreatedBy: &by, Options: options,
+		Token: p.Once,
 	}
 	if p.Kind == "auto" {
 		sub.Kind = ""

@@ -21,7 +21,7 @@ func (s *Server) showTry(c echo.Context, status int, props views.TryProps) error
 	if err != nil {
 		return err
 	}
-	props.Layout = l
+	props.Layout, props.Fetch = l, once(props.Fetch)
 	return render(c, status, views.Try(props))
 }
 
@@ -42,7 +42,9 @@ func (s *Server) tryNow(c echo.Context) error {
 	}
 	options.ExtractLinks = props.ExtractLinks
 	by := personOf(c).ID
-	done, err := s.pipeline.TryNow(c.Request().Context(), pipeline.Submission{Text: props.URL, CreatedBy: &by, Options: options})
+	done, err := s.pipeline.TryNow(c.Request().Context(), pipeline.Submission{
+		Text: props.URL, CreatedBy: &by, Options: options, Token: props.Once,
+	})
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
 		props.Errors = oneLineErrors(invalid)
 		return s.showTry(c, http.StatusUnprocessableEntity, props)

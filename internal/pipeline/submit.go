@@ -3,11 +3,15 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +33,8 @@ type Submission struct {
 	// LeaveOutBad submits the good lines although some are bad.
 	LeaveOutBad bool
 	CreatedBy   *int64 // A user; nil for the command line.
-	// Token is the form's own, at most 64 characters: a second submission with it
-	// makes nothing and is answered with the first. Empty is none.
+	// Token is the form's own: a second submission of the same with it makes
+	// nothing and is answered with the first. Empty is none.
 	Token string
 }
 
@@ -75,9 +79,6 @@ func (e *InvalidSubmission) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// maxToken is the longest token of a form, in bytes.
-const maxToken = 60
-
 // maxName is the longest name of a batch, in characters.
 const maxName = 200
 
@@ -102,7 +103,7 @@ func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) 
 		return p.writeBatch(ctx, tx, b, lines, plan)
 	})
 	if errors.Is(err, store.ErrTaken) && b.SubmitToken != nil {
-		return p.submittedBefore(ctx, s)
+		return p.submittedBefore(ctx, *b.SubmitToken)
 	}
 	if err != nil {
 		return Submitted{}, fmt.Errorf("write the batch: %w", err)
@@ -120,8 +121,8 @@ func submitted(b *store.Batch, lines *read) Submitted {
 }
 
 // submittedBefore is what the form made when it was sent the first time.
-func (p *Pipeline) submittedBefore(ctx context.Context, s Submission) (Submitted, error) {
-	b, first, err := p.store.BatchOfToken(ctx, s.Token)
+func (p *Pipeline) submittedBefore(ctx context.Context, token string) (Submitted, error) {
+	b, first, err := p.store.BatchOfToken(ctx, token)
 	if err != nil {
 		return Submitted{}, fmt.Errorf("look for what the form made before: %w", err)
 	}
@@ -192,9 +193,7 @@ func (p *Pipeline) newBatch(s Submission, lines *read) (*store.Batch, error) {
 	if b.Name == "" {
 		b.Name = defaultName(lines.urls)
 	}
-	if token := store.CleanText(clip(s.Token, maxToken)); token != "" {
-		b.SubmitToken = &token
-	}
+	b.SubmitToken = tokenOf(s, options)
 	if b.Kind == "" {
 		b.Kind = store.KindBatch
 		if len(lines.urls) == 1 || s.Options.ExtractLinks {
@@ -209,6 +208,21 @@ func (p *Pipeline) newBatch(s Submission, lines *read) (*store.Batch, error) {
 		b.HeadersSealed = p.sealer.seal(headersPlace, plain)
 	}
 	return b, nil
+}
+
+// tokenOf tells a form that is sent twice by its token and all that is in it: a
+// form that a person went back to, and changed, is another.
+func tokenOf(s Submission, options []byte) *string {
+	if s.Token == "" {
+		return nil
+	}
+	sum := sha256.New()
+	put(sum, s.Token, string(s.Kind), s.Name, s.Text, string(options), strconv.FormatBool(s.LeaveOutBad))
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		put(sum, name, s.Headers[name])
+	}
+	token := hex.EncodeToString(sum.Sum(nil))
+	return &token
 }
 
 // defaultName names a batch after its first page's host.

@@ -256,7 +256,8 @@ func TestAFormSentTwiceMakesOneBatch(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.pipe.Submit(t.Context(), pipeline.Submission{Text: "https://a.test/", Token: "another"}); err != nil {
+	// A person went back to the form and changed it.
+	if _, err := r.pipe.Submit(t.Context(), pipeline.Submission{Text: "https://a.test/changed", Token: "list"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.number(`SELECT count(*) FROM batches`); n != 3 {

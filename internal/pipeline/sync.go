@@ -53,7 +53,7 @@ func (p *Pipeline) TryNow(ctx context.Context, s Submission) (Submitted, error) 
 		return p.queue.sync(ctx, tx, []int64{lines.first})
 	})
 	if errors.Is(err, store.ErrTaken) && b.SubmitToken != nil {
-		return p.submittedBefore(ctx, s)
+		return p.submittedBefore(ctx, *b.SubmitToken)
 	}
 	if err != nil {
 		return Submitted{}, fmt.Errorf("write the try: %w", err)
