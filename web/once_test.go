@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/url"
+	"slices"
 	"testing"
 
 	"rollcall/store"
@@ -34,7 +35,7 @@ func TestFormsCarryATokenOfTheirOwn(t *testing.T) {
 		if got := v.submit(to, form); got.status != 303 {
 			t.Fatalf("%s: got %d", path, got.status)
 		}
-		all := append(b.pipeline.submitted, b.pipeline.tried...)
+		all := slices.Concat(b.pipeline.submitted, b.pipeline.tried)
 		sent := all[len(all)-1]
 		b.pipeline.submitted, b.pipeline.tried = nil, nil
 		if sent.Token != first {
