@@ -125,7 +125,7 @@
     const target = document.getElementById(area.dataset.countLines);
     target.textContent = lines === 0 ? "" : `${lines.toLocaleString()} ${lines === 1 ? "line" : "lines"}.`;
     for (const each of document.querySelectorAll(`[data-lines-of="${CSS.escape(area.id)}"]`)) {
-      each.textContent = lines === 0 ? "" : `, up to ${lines.toLocaleString()} for the ${lines === 1 ? "line" : "lines"} above`;
+      each.textContent = lines === 0 ? "" : `Up to ${lines.toLocaleString()} for the ${lines === 1 ? "line" : "lines"} above.`;
     }
   }
 

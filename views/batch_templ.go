@@ -59,10 +59,10 @@ func (a AtWork) text() string {
 	case a.Jobs.N == 0:
 		return ""
 	case a.Reported.N == 0:
-		return "The vendor has " + plural(a.Jobs, "job", "jobs") + " at work. It has not reported how far it is yet."
+		return "The vendor is at work. It has not reported yet how far it is."
 	case silent > 0:
-		return "The vendor reports " + a.Done.String() + " of " + a.Total.String() + " done in the jobs at work. It has not reported on " +
-			thousands(silent) + " of them yet."
+		return "The vendor reports " + a.Done.String() + " of " + a.Total.String() + " done in the jobs at work. It has not reported yet on " +
+			plural(Known(silent), "other", "others") + "."
 	default:
 		return "The vendor reports " + a.Done.String() + " of " + a.Total.String() + " done in the jobs at work."
 	}

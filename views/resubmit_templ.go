@@ -419,13 +419,21 @@ func finalLine(p ResubmitProps) templ.Component {
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
 		if p.Final.Known && p.Final.N > 0 {
-			templ_7745c5c3_Err = planLine(p.Final, "bad", "circle-x", finalText(p), "The vendor, or Rollcall, marked their failures as final, such as a page that isn't there: asking again may be charged, and most likely fails the same way. To leave them out, go back and pick the others.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(p.Final, "bad", "circle-x", finalText(p), finalAdvice(p)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		return nil
 	})
+}
+
+func finalAdvice(p ResubmitProps) string {
+	text := "The vendor, or Rollcall, marked such a failure as final, as for a page that isn't there: asking again may be charged, and most likely fails the same way."
+	if p.Final == p.URLs {
+		return text
+	}
+	return text + " To leave them out, go back and pick the others."
 }
 
 func finalText(p ResubmitProps) string {

@@ -23,11 +23,11 @@ func TestVendorsProgressBesideTheSum(t *testing.T) {
 	}
 	big := b.id(t, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id, accepted_at)
 		VALUES ($1, 'batch', 'accepted', 'submit', '\x00', 1000, now(), 'big', now()) RETURNING id`, s.batch)
-	if got := v.get(path).text("[data-testid=at-work]"); got != "The vendor has 1 job at work. It has not reported how far it is yet." {
+	if got := v.get(path).text("[data-testid=at-work]"); got != "The vendor is at work. It has not reported yet how far it is." {
 		t.Errorf("before its first answer: got %q", got)
 	}
 	watched := v.watch(path + "/live")
-	watched.until(t, "has not reported how far")
+	watched.until(t, "has not reported yet how far")
 	b.exec(t, `UPDATE jobs SET vendor_status = 'processing', vendor_reports = '{"total":1000,"completed":640,"failed":19,"pending":341}' WHERE id = $1`, big)
 	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
 	event := watched.until(t, "The vendor reports 659 of 1,000 done in the jobs at work.")
