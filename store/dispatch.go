@@ -15,6 +15,14 @@ func (q Queries) Job(ctx context.Context, id int64) (*Job, error) {
 	return j, translate(err)
 }
 
+// LockJob returns one job and keeps it from being moved until the transaction
+// ends.
+func (t Tx) LockJob(ctx context.Context, id int64) (*Job, error) {
+	j := &Job{}
+	err := t.db.NewSelect().Model(j).Where("id = ?", id).For("NO KEY UPDATE").Scan(ctx)
+	return j, translate(err)
+}
+
 // ClaimJob moves a job from intended to calling with a new call number and a
 // lease that outlives the call. It reports false when the job was not there
 // to claim, or is to be cancelled.

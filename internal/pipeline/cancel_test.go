@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
@@ -40,19 +41,16 @@ func TestCancelWithdrawsWhatWasNotSent(t *testing.T) {
 
 func TestCancelAsksTheVendorToStopABatch(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{sandbox: func(c *sandbox.Config) { c.Parallelism = 2 }})
-	finish := r.unfinished()
+	r := newRig(t, setup{sandbox: func(c *sandbox.Config) {
+		c.RunTime, c.Switches.CancelFreezes = time.Hour, true // Nothing ends but by being cancelled.
+	}})
 	batch := r.submit(store.KindBatch, sandbox.MadeURLs(20, 1)...)
 	job := r.accepted(batch)
 	done, err := r.pipe.CancelJobs(t.Context(), []int64{job})
 	if err != nil || done.Stoppable != 1 || done.StoppableURLs != 0 {
 		t.Fatalf("got %+v, %v; want one job that the vendor is asked to stop", done, err)
 	}
-	finish()
-	b := r.ended(batch)
-	if b.Cancelled == 0 || b.Stored() == 20 {
-		t.Errorf("nothing was cancelled: %+v", b)
-	}
+	r.wantBatch(r.ended(batch), 0, 0, 20)
 	r.balanced()
 }
 

@@ -40,7 +40,7 @@ type dispatchWorker struct {
 
 // Work implements river.Worker.
 func (w *dispatchWorker) Work(ctx context.Context, task *river.Job[dispatchArgs]) error {
-	return w.p.dispatch(ctx, task.Args.JobID)
+	return w.p.dispatch(ctx, task)
 }
 
 // call is a claimed job with everything its request needs.
@@ -64,7 +64,8 @@ type accepted struct {
 // before the call and the answer recorded after it, each by a guarded update;
 // there is no idempotency key, so an ambiguous answer makes the job uncertain
 // and nothing here calls for it again.
-func (p *Pipeline) dispatch(ctx context.Context, id int64) error {
+func (p *Pipeline) dispatch(ctx context.Context, task *river.Job[dispatchArgs]) error {
+	id := task.Args.JobID
 	job, err := p.store.Job(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -79,6 +80,30 @@ func (p *Pipeline) dispatch(ctx context.Context, id int64) error {
 		return p.holderGone(ctx, job)
 	case store.JobUncertain, store.JobAccepted, store.JobSettled, store.JobGivenUp, store.JobRefused,
 		store.JobWithdrawn, store.JobSplit:
+	}
+	return p.nothingToCall(ctx, task)
+}
+
+// nothingToCall ends a task that came too early or too late, under the job's
+// lock. Adoption may give the job back at the same moment, and adds no second
+// task while this one is under way: then it is this one that calls.
+func (p *Pipeline) nothingToCall(ctx context.Context, task *river.Job[dispatchArgs]) error {
+	back := false
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		job, err := tx.LockJob(ctx, task.Args.JobID)
+		if err != nil {
+			return err
+		}
+		if back = job.State == store.JobIntended; back {
+			return nil
+		}
+		return finish(ctx, tx, task)
+	})
+	if err != nil {
+		return fmt.Errorf("dispatch job %d: %w", task.Args.JobID, err)
+	}
+	if back {
+		return again()
 	}
 	return nil
 }
