@@ -308,7 +308,14 @@ func itemsOf(b *store.Batch, urls []string, jobs []*int64) []*store.Item {
 func intendedEvents(jobs []*store.Job, why string) []store.JobEvent {
 	out := make([]store.JobEvent, len(jobs))
 	for i, j := range jobs {
-		out[i] = store.JobEvent{JobID: j.ID, At: j.CreatedAt, Kind: "intended", Detail: fmt.Sprintf("%s: %d URLs", why, j.URLCount)}
+		out[i] = store.JobEvent{JobID: j.ID, At: j.CreatedAt, Kind: "intended", Detail: fmt.Sprintf("%s: %s", why, countURLs(j.URLCount))}
 	}
 	return out
+}
+
+func countURLs(n int) string {
+	if n == 1 {
+		return "1 URL"
+	}
+	return fmt.Sprintf("%d URLs", n)
 }
