@@ -140,10 +140,10 @@ func (b *chrome) fill(selector, value string) {
 }
 
 // click clicks what the selector finds once it is there, found and pressed in
-// one step: a live page may replace its rows at any moment.
+// one step: a live page may replace its rows at any moment. A button that is disabled for now can't be pressed.
 func (b *chrome) click(selector string) {
 	b.t.Helper()
-	press := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e?.offsetParent) return ""; e.click(); return "pressed"; })()`, selector)
+	press := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e?.offsetParent || e.disabled) return ""; e.click(); return "pressed"; })()`, selector)
 	limit := time.After(time.Minute)
 	for b.value(press) == "" {
 		select {
@@ -308,4 +308,9 @@ func TestOperatorInABrowser(t *testing.T) {
 	b.click("form[action='/reconcile'] button")
 	b.until("body", "A run is queued")
 	b.check("reconcile-asked")
+	// The page follows the runs, and what was said stays.
+	const newest = `document.querySelector("[data-testid=runs] time")?.dateTime ?? ""`
+	before := b.value(newest)
+	eventually(t, "another run to show", time.Minute, func() bool { return b.value(newest) != before })
+	b.until("body", "A run is queued")
 }

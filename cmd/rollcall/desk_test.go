@@ -37,7 +37,9 @@ func newDeskWith(t *testing.T, faults sandbox.Faults, vars map[string]string) *d
 	box, err := sandbox.New(sandbox.Config{
 		Seed: 7, Faults: faults, RunTime: 100 * time.Millisecond,
 		RetryGaps: []time.Duration{200 * time.Millisecond, time.Second},
-		APIKeys:   map[string]string{testVendorKey: sandbox.DefaultAccount},
+		// A balancer keeps deliveries waiting until the test has brought about what they are to meet.
+		DeliveryTimeout: time.Minute,
+		APIKeys:         map[string]string{testVendorKey: sandbox.DefaultAccount},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -166,7 +166,11 @@ type balancer struct {
 type answered struct {
 	delivery, job string
 	status        int
+	took          time.Duration // From when a process was asked.
 }
+
+// vendorWaits is how long the vendor waits for the answer to a delivery.
+const vendorWaits = 10 * time.Second
 
 func newBalancer(t *testing.T) *balancer {
 	t.Helper()
@@ -231,14 +235,22 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(body, &envelope) // What isn't one has no job.
 	backend, wait := b.turn()
 	if wait != nil {
-		<-wait
+		select {
+		case <-wait:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler) // No process was asked, so there is no answer to note.
+		}
 	}
 	target, err := url.Parse(backend)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	a := answered{delivery: r.Header.Get("X-Webhook-Delivery-Id"), job: envelope.Data.JobID}
-	defer func() { b.note(a) }()
+	asked := time.Now()
+	defer func() {
+		a.took = time.Since(asked)
+		b.note(a)
+	}()
 	(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
 		ModifyResponse: func(res *http.Response) error {
