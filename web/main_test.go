@@ -236,6 +236,7 @@ type fakePipeline struct {
 	sick       error
 	unknown    string
 	lookUp     error
+	silent     bool // Nothing answers a look-up.
 	submit     func(pipeline.Submission) (pipeline.Submitted, error)
 	answer     func(pipeline.Incoming) pipeline.Answer
 	receiveCtx func(context.Context)
@@ -304,7 +305,11 @@ func (f *fakePipeline) ResubmitMatching(_ context.Context, filter pipeline.Resub
 
 func (f *fakePipeline) URLsPerJob() int { return 1000 }
 
-func (f *fakePipeline) KnownEndpoint(_ context.Context, endpoint string) (bool, error) {
+func (f *fakePipeline) KnownEndpoint(ctx context.Context, endpoint string) (bool, error) {
+	if f.silent {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return endpoint != f.unknown, f.lookUp

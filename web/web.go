@@ -50,9 +50,10 @@ type Config struct {
 	Version string
 	// Dev relaxes nothing; it logs requests for static files too.
 	Dev bool
-	// beat is the streams' heartbeat, bodyTime how long a delivery's body may
-	// take to arrive; only tests shorten them.
-	beat, bodyTime time.Duration
+	// beat is the streams' heartbeat, lookUpTime how long a delivery's endpoint
+	// may take to be looked up and bodyTime its body to arrive; only tests
+	// shorten them.
+	beat, lookUpTime, bodyTime time.Duration
 }
 
 // The defaults of Config.
@@ -129,6 +130,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.beat <= 0 {
 		c.beat = heartbeat
+	}
+	if c.lookUpTime <= 0 {
+		c.lookUpTime = lookUpTime
 	}
 	if c.bodyTime <= 0 {
 		c.bodyTime = bodyTime

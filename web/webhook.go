@@ -19,6 +19,9 @@ import (
 
 // Bounds of the webhook endpoint.
 const (
+	// lookUpTime is how long it may take to find out whose a delivery is: a
+	// database may be silent instead of away, and the sender waits.
+	lookUpTime = 5 * time.Second
 	// bodyTime is how long a body may take to arrive.
 	bodyTime = 30 * time.Second
 	// drainTime is how long a refused body may keep its connection busy.
@@ -36,7 +39,7 @@ const (
 // pipeline's to judge, on the raw bytes.
 func (s *Server) receive(c echo.Context) error {
 	r := c.Request()
-	known, err := s.pipeline.KnownEndpoint(r.Context(), endpointOf(c))
+	known, err := s.knownEndpoint(c)
 	switch {
 	case err != nil:
 		s.log.ErrorContext(r.Context(), "endpoint not looked up", slog.Any("error", err))
@@ -65,6 +68,13 @@ func (s *Server) receive(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderRetryAfter, "5")
 	}
 	return c.JSON(answer.Status, map[string]string{"verdict": string(answer.Verdict), "message": answer.Message})
+}
+
+// knownEndpoint reports whether the request is to an endpoint of ours.
+func (s *Server) knownEndpoint(c echo.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.lookUpTime)
+	defer cancel()
+	return s.pipeline.KnownEndpoint(ctx, endpointOf(c))
 }
 
 // endpointOf is the last segment of the path. Echo leaves the parameter empty
@@ -139,7 +149,7 @@ func (s *Server) tryLater(c echo.Context, message string) error {
 
 // refuseMethod answers every method but POST.
 func (s *Server) refuseMethod(c echo.Context) error {
-	known, err := s.pipeline.KnownEndpoint(c.Request().Context(), endpointOf(c))
+	known, err := s.knownEndpoint(c)
 	if err == nil && !known {
 		return s.refuseUnread(c, http.StatusNotFound, "no such endpoint")
 	}

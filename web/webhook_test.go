@@ -249,6 +249,21 @@ func TestWebhookShorterThanAnnounced(t *testing.T) {
 	}
 }
 
+// TestWebhookSilentDatabase: who waits is told to try again, however long the
+// database is silent.
+func TestWebhookSilentDatabase(t *testing.T) {
+	t.Parallel()
+	b := setupWith(t, Config{lookUpTime: 50 * time.Millisecond})
+	b.pipeline.silent = true
+	request := head("POST", "Content-Type: application/json", "Content-Length: 2") + "{}"
+	if got := b.raw(t, request); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, want 503 with Retry-After", got.status, got.body)
+	}
+	if got := b.raw(t, head("GET")); got.status != http.StatusMethodNotAllowed {
+		t.Errorf("another method: got %d, want 405", got.status)
+	}
+}
+
 func TestWebhookSlowBody(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, Config{bodyTime: 50 * time.Millisecond})
