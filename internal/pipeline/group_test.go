@@ -201,11 +201,14 @@ func TestQueueOfDeliveriesIsBounded(t *testing.T) {
 	}
 	answers := r.receiveAll(in, r.startQuietly)
 	good, busy := count(answers, 200, store.VerdictAccepted), count(answers, 503, "")
-	if good+busy != len(in) || good < pipeline.GroupQueue || busy == 0 {
-		t.Errorf("got %d taken up, %d sent back of %d, want at least %d and 1", good, busy, len(in), pipeline.GroupQueue)
+	if good+busy != len(in) || busy == 0 {
+		t.Errorf("got %d taken up, %d sent back of %d, want at least one sent back", good, busy, len(in))
 	}
-	if got := r.number(`SELECT count(*) FROM processed_events`); got != int64(good) {
-		t.Errorf("got %d events, want %d", got, good)
+	// On a slow machine a delivery may be sent back although it is committed: the
+	// vendor's next one is a duplicate. The other way round is never right.
+	got := r.number(`SELECT count(*) FROM processed_events`)
+	if got < int64(good) || got < pipeline.GroupQueue || got == int64(len(in)) {
+		t.Errorf("got %d events of %d deliveries, %d of them taken up; the queue holds %d", got, len(in), good, pipeline.GroupQueue)
 	}
 }
 
