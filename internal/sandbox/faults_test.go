@@ -73,6 +73,7 @@ func TestFaultDelay(t *testing.T) {
 	t.Parallel()
 	r, rec, _ := withFault(t, FaultDelay, func(c *Config) { c.DelayUnit = 200 * time.Millisecond })
 	r.finish(r.batch(MadeURLs(1, 1)...))
+	r.until("held back", func(b Books) bool { return b.Deliveries.Delayed == 1 })
 	id := r.call("GET", "/v1/webhooks", nil).want(200).str("items", 0, "id")
 	if got := r.call("GET", "/v1/webhooks/"+id+"/deliveries", nil).want(200).str("items", 0, "status"); got != "pending" {
 		t.Errorf("log: got %s, want pending", got)
