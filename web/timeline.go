@@ -106,7 +106,7 @@ func eventWords(kind string) (string, string) {
 		return "cancel", "Cancel asked for"
 	case "cancel_called":
 		return "cancel", "The vendor was asked to cancel"
-	case "cancel_conflict":
+	case "cancel_declined":
 		return "cancel", "The vendor could not cancel"
 	case "page_too_large":
 		return "asked", "A page of results was too large"

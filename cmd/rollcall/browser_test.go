@@ -28,9 +28,12 @@ type chrome struct {
 	said []string // What the console said.
 }
 
-// findChromium returns the browser's path; `make test` makes sure there is one.
+// findChromium returns the browser's path; `make test` makes sure there is one, and never asks for short tests.
 func findChromium(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -222,9 +225,7 @@ func (b *chrome) signIn(name, password string) {
 // be told of a bad line, watch the batch fill, read a result.
 func TestAnalystInABrowser(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("short")
-	}
+	findChromium(t) // Before anything is started for it.
 	run := start(t, nil, "demo", "--urls", "60", "--listen", freeAddress(t))
 	base := run.log.match(t, regexp.MustCompile(`Open +(\S+)`))
 	alice := run.log.match(t, regexp.MustCompile(`alice +(\S+)`))
@@ -284,9 +285,7 @@ func (b *chrome) signOut() {
 // timeline, deliveries, failures, and runs the reconciler.
 func TestOperatorInABrowser(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("short")
-	}
+	findChromium(t) // Before anything is started for it.
 	run := start(t, nil, "demo", "--urls", "60", "--faults", "drop=0.2,dup=0.3,wrong_sig=0.3,item_fail=0.3", "--listen", freeAddress(t))
 	base := run.log.match(t, regexp.MustCompile(`Open +(\S+)`))
 	otto := run.log.match(t, regexp.MustCompile(`otto +(\S+)`))

@@ -118,9 +118,7 @@ func (s *show) path() string {
 // each trouble that has a page.
 func TestKindsInABrowser(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("short")
-	}
+	findChromium(t) // Before anything is started for it.
 	s := openShow(t)
 	s.crawl()
 	s.crawlTooDeep()

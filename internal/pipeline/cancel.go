@@ -41,9 +41,8 @@ type CancelPlan struct {
 	// and what it did not take is withdrawn.
 	Calling int
 	// Stoppable are batch and crawl jobs at the vendor, which is asked to stop
-	// them; pages that run already may still come in and are charged. How many
-	// URLs they hold only a plan tells.
-	// StoppableURLs are the outstanding ones; a crawl's are not known beforehand.
+	// them; pages that run already may still come in and are charged. Their
+	// outstanding URLs only a plan tells, and of a crawl only its seed is known.
 	Stoppable, StoppableURLs int
 	// RunsOut are extract jobs at the vendor, which cannot stop them: they are
 	// charged and their results are stored.
@@ -289,7 +288,7 @@ func (p *Pipeline) cancelCall(ctx context.Context, id int64, tries int) error {
 // cancelled has ended, or is about to: it is looked at.
 func (p *Pipeline) cancelDeclined(ctx context.Context, job *store.Job, tries int, cause error) error {
 	if errors.Is(cause, geonode.ErrConflict) || errors.Is(cause, geonode.ErrNotFound) {
-		return p.cancelNoted(ctx, job, "cancel_conflict", "the vendor cannot cancel it now: "+cause.Error())
+		return p.cancelNoted(ctx, job, "cancel_declined", "the vendor cannot cancel it now: "+cause.Error())
 	}
 	wait, account, err := p.gates.failed(ctx, store.GateRead, cause)
 	if err != nil {
@@ -305,7 +304,7 @@ func (p *Pipeline) cancelDeclined(ctx context.Context, job *store.Job, tries int
 	if tries < cancelTries && (e.Retryable() || notTheVendor(e) || e.Certainty() == geonode.Unknown) {
 		return river.JobSnooze(jitter(doubling(time.Second, maxRetryGap, tries)) + time.Second/4)
 	}
-	return p.cancelNoted(ctx, job, "cancel_conflict", "the vendor did not cancel it: "+vendorCode(e))
+	return p.cancelNoted(ctx, job, "cancel_declined", "the vendor did not cancel it: "+vendorCode(e))
 }
 
 // cancelNoted writes down what the vendor said and has the job looked at.

@@ -33,7 +33,7 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 		}
 		missing := s.missing(carried)
 		ends := s.setAside(&missing, e.invalid)
-		lacks, err := s.lacksPages(ctx, tx, e.total)
+		shown, lacks, err := s.lacksPages(ctx, tx, e.total)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 			}
 		}
 		if lacks {
-			if err := s.noteLack(ctx, tx, e.total, now); err != nil {
+			if err := s.noteLack(ctx, tx, shown, e.total, now); err != nil {
 				return err
 			}
 		}
@@ -67,38 +67,35 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 
 // inTx is store.InTx that says which batches have ended with it.
 func (p *Pipeline) inTx(ctx context.Context, do func(context.Context, store.Tx) error) error {
-	var ended []store.BatchEnd
+	var ends []store.BatchEnd
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		err := do(ctx, tx)
-		ended = tx.Ended()
+		ends = tx.Ended()
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, b := range ended {
+	for _, b := range ends {
 		p.log.InfoContext(ctx, "batch ended", slog.Int64("batch_id", b.ID), slog.Int64("stored", b.Stored),
 			slog.Int64("failed", b.Failed), slog.Int64("cancelled", b.Cancelled))
 	}
 	return nil
 }
 
-// lacksPages reports a crawl that counts more pages than it has shown.
-func (s *settling) lacksPages(ctx context.Context, tx store.Tx, total geonode.Count) (bool, error) {
+// lacksPages reports a crawl that counts more pages than it has shown, and how
+// many those are.
+func (s *settling) lacksPages(ctx context.Context, tx store.Tx, total geonode.Count) (int, bool, error) {
 	if !total.Known {
-		return false, nil
+		return 0, false, nil
 	}
 	shown, err := tx.CountCrawlPages(ctx, s.job.ID)
-	return int64(shown) < total.N, err
+	return shown, int64(shown) < total.N, err
 }
 
 // noteLack says on the crawl's page that its vendor counts pages that it never
 // showed: nobody knows which, so there is no item to fail.
-func (s *settling) noteLack(ctx context.Context, tx store.Tx, total geonode.Count, now time.Time) error {
-	shown, err := tx.CountCrawlPages(ctx, s.job.ID)
-	if err != nil {
-		return err
-	}
+func (s *settling) noteLack(ctx context.Context, tx store.Tx, shown int, total geonode.Count, now time.Time) error {
 	return tx.InsertEvents(ctx, []store.JobEvent{{
 		JobID: s.job.ID, At: now, Kind: "pages_lacking",
 		Detail: fmt.Sprintf("the vendor counts %d pages, and two complete reads show %d", total.N, shown),
@@ -229,7 +226,7 @@ func summary(status geonode.Status, carried []store.CarriedItem) string {
 // retry sends what failed in a way that passes on its way again, after a gap
 // that grows with the tries.
 func (s *settling) retry(ctx context.Context, tx store.Tx, carried []store.CarriedItem, now time.Time) error {
-	parts, tries := s.again(carried)
+	parts, tries := s.retryParts(carried)
 	if len(parts) == 0 {
 		return nil
 	}
@@ -251,9 +248,9 @@ func (s *settling) retry(ctx context.Context, tx store.Tx, carried []store.Carri
 	return s.succeed(ctx, tx, c, parts, store.OriginRetry, now, now.Add(gap/2+jitter(gap)))
 }
 
-// again are the jobs that a retry makes: of a crawl only its seed is crawled
+// retryParts are the jobs that a retry makes: of a crawl only its seed is crawled
 // again, a page of it is fetched by itself.
-func (s *settling) again(carried []store.CarriedItem) ([]part, int) {
+func (s *settling) retryParts(carried []store.CarriedItem) ([]part, int) {
 	all, tries := part{kind: s.job.Kind}, 0
 	var out []part
 	for _, c := range carried {

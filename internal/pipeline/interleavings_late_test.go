@@ -52,7 +52,7 @@ func TestInterleavingCancelAgainstCompletion(t *testing.T) {
 		if done, err := r.pipe.CancelBatch(t.Context(), id); err != nil || done.Stoppable != 1 {
 			t.Fatalf("got %+v, %v, want one job that the vendor is asked to stop", done, err)
 		}
-		eventually(t, "the vendor's no", func() bool { return r.number(`SELECT count(*) FROM job_events WHERE kind = 'cancel_conflict'`) == 1 })
+		eventually(t, "the vendor's no", func() bool { return r.number(`SELECT count(*) FROM job_events WHERE kind = 'cancel_declined'`) == 1 })
 		finish()
 		r.wantBatch(r.ended(id), 5, 0, 0)
 		r.wantTrue(id)
