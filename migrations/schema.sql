@@ -12,6 +12,13 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
+CREATE FUNCTION public.audit_log_is_written_once() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit log is written once';
+END $$;
+
 CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -27,6 +34,28 @@ CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.rive
         ELSE 0
     END = 1;
 $$;
+
+CREATE TABLE public.audit_log (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    user_id bigint,
+    who text NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    what text NOT NULL,
+    kind text DEFAULT ''::text NOT NULL,
+    on_id text DEFAULT ''::text NOT NULL,
+    before jsonb,
+    after jsonb
+);
+
+ALTER TABLE public.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.audit_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE public.batches (
     id bigint NOT NULL,
@@ -124,6 +153,10 @@ CREATE TABLE public.deliveries (
     headers bytea NOT NULL,
     body bytea NOT NULL,
     body_size bigint NOT NULL,
+    recovered_at timestamp with time zone,
+    diagnosis text DEFAULT ''::text NOT NULL,
+    diagnosed_at timestamp with time zone,
+    secret_lost boolean DEFAULT false NOT NULL,
     CONSTRAINT deliveries_verdict_check CHECK ((verdict = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'refused'::text, 'unreadable'::text])))
 );
 ALTER TABLE ONLY public.deliveries ALTER COLUMN body SET COMPRESSION lz4;
@@ -474,6 +507,42 @@ CREATE TABLE public.river_queue (
     updated_at timestamp with time zone DEFAULT CURRENT_TIMESTAMP NOT NULL
 );
 
+CREATE TABLE public.rotations (
+    id bigint NOT NULL,
+    webhook_id bigint NOT NULL,
+    emergency boolean DEFAULT false NOT NULL,
+    started_by text DEFAULT ''::text NOT NULL,
+    state text NOT NULL,
+    webhook_was text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    attempt integer DEFAULT 0 NOT NULL,
+    called_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    lost integer DEFAULT 0 NOT NULL,
+    stored_at timestamp with time zone,
+    version integer,
+    old_until timestamp with time zone,
+    verified_at timestamp with time zone,
+    log_read_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    quarantined integer DEFAULT 0 NOT NULL,
+    recovered integer DEFAULT 0 NOT NULL,
+    refused integer DEFAULT 0 NOT NULL,
+    woken integer DEFAULT 0 NOT NULL,
+    refused_secret_lost integer DEFAULT 0 NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    CONSTRAINT rotations_state_check CHECK ((state = ANY (ARRAY['calling'::text, 'secret_unknown'::text, 'stored'::text, 'done'::text, 'failed'::text])))
+);
+
+ALTER TABLE public.rotations ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.rotations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.schema_release (
     only_row boolean DEFAULT true NOT NULL,
     requires integer NOT NULL,
@@ -559,8 +628,9 @@ CREATE TABLE public.webhooks (
     state_at timestamp with time zone NOT NULL,
     checked_at timestamp with time zone,
     last_delivery_at timestamp with time zone,
+    adopted boolean DEFAULT false NOT NULL,
     CONSTRAINT webhooks_endpoint_check CHECK (((char_length(endpoint) >= 16) AND (char_length(endpoint) <= 64))),
-    CONSTRAINT webhooks_state_check CHECK ((state = ANY (ARRAY['registering'::text, 'live'::text, 'rotating'::text, 'secret_unknown'::text, 'inactive'::text, 'moved'::text, 'gone'::text, 'removed'::text]))),
+    CONSTRAINT webhooks_state_check CHECK ((state = ANY (ARRAY['registering'::text, 'live'::text, 'rotating'::text, 'secret_unknown'::text, 'paused'::text, 'inactive'::text, 'moved'::text, 'gone'::text, 'removed'::text]))),
     CONSTRAINT webhooks_vendor_webhook_id_check CHECK (((char_length(vendor_webhook_id) >= 1) AND (char_length(vendor_webhook_id) <= 200)))
 );
 
@@ -580,6 +650,9 @@ ALTER TABLE ONLY public.bun_migrations ALTER COLUMN id SET DEFAULT nextval('publ
 ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
 
 ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('public.river_notification_id_seq'::regclass);
+
+ALTER TABLE ONLY public.audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.batches
     ADD CONSTRAINT batches_pkey PRIMARY KEY (id);
@@ -659,6 +732,9 @@ ALTER TABLE ONLY public.river_notification
 ALTER TABLE ONLY public.river_queue
     ADD CONSTRAINT river_queue_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY public.rotations
+    ADD CONSTRAINT rotations_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.schema_release
     ADD CONSTRAINT schema_release_pkey PRIMARY KEY (only_row);
 
@@ -689,6 +765,12 @@ ALTER TABLE ONLY public.webhooks
 ALTER TABLE ONLY public.webhooks
     ADD CONSTRAINT webhooks_vendor_webhook_id_key UNIQUE (vendor_webhook_id);
 
+CREATE INDEX audit_log_at_idx ON public.audit_log USING btree (at DESC, id DESC);
+
+CREATE INDEX audit_log_what_idx ON public.audit_log USING btree (what, at DESC, id DESC);
+
+CREATE INDEX audit_log_who_idx ON public.audit_log USING btree (lower(who), at DESC, id DESC);
+
 CREATE INDEX batches_created_idx ON public.batches USING btree (created_at DESC, id DESC);
 
 CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id DESC) WHERE (ended_at IS NULL);
@@ -706,6 +788,10 @@ CREATE INDEX deliveries_job_idx ON public.deliveries USING btree (vendor_job_id,
 CREATE INDEX deliveries_quarantine_idx ON public.deliveries USING btree (webhook_id, source, id) WHERE (verdict = ANY (ARRAY['refused'::text, 'unreadable'::text]));
 
 CREATE INDEX deliveries_received_idx ON public.deliveries USING btree (received_at DESC, id DESC);
+
+CREATE INDEX deliveries_secret_idx ON public.deliveries USING btree (webhook_id, secret_version, received_at) WHERE (secret_version IS NOT NULL);
+
+CREATE INDEX deliveries_undiagnosed_idx ON public.deliveries USING btree (id) WHERE ((verdict = 'refused'::text) AND (diagnosed_at IS NULL));
 
 CREATE INDEX deliveries_verdict_idx ON public.deliveries USING btree (verdict, received_at DESC, id DESC) WHERE (verdict <> 'accepted'::text);
 
@@ -775,6 +861,10 @@ CREATE INDEX river_notification_created_at_idx ON public.river_notification USIN
 
 CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING btree (topic, id);
 
+CREATE UNIQUE INDEX rotations_open_key ON public.rotations USING btree (webhook_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX rotations_webhook_idx ON public.rotations USING btree (webhook_id, id DESC);
+
 CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
 
 CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
@@ -782,6 +872,11 @@ CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
 CREATE INDEX sync_calls_open_idx ON public.sync_calls USING btree (created_at) WHERE (ended_at IS NULL);
 
 CREATE UNIQUE INDEX users_name_key ON public.users USING btree (lower(name));
+
+CREATE TRIGGER audit_log_is_written_once BEFORE DELETE OR UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION public.audit_log_is_written_once();
+
+ALTER TABLE ONLY public.audit_log
+    ADD CONSTRAINT audit_log_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id);
 
 ALTER TABLE ONLY public.batches
     ADD CONSTRAINT batches_created_by_fkey FOREIGN KEY (created_by) REFERENCES public.users(id);
@@ -836,6 +931,9 @@ ALTER TABLE ONLY public.results
 
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.rotations
+    ADD CONSTRAINT rotations_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;

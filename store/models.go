@@ -191,6 +191,10 @@ type Delivery struct {
 	Headers          []byte
 	Body             []byte
 	BodySize         int64
+	RecoveredAt      *time.Time // Taken up later, when the secret that signed it was known.
+	Diagnosis        string     // Why it was refused, worked out after the answer.
+	DiagnosedAt      *time.Time
+	SecretLost       bool // Signed with a secret that nobody ever saw.
 }
 
 // ProcessedEvent is the idempotency record of a vendor job's event.
@@ -218,6 +222,7 @@ type Webhook struct {
 	StateAt         time.Time
 	CheckedAt       *time.Time
 	LastDeliveryAt  *time.Time
+	Adopted         bool // Registered elsewhere, and taken over with its secret.
 }
 
 // WebhookSecret is one version of a webhook's secret, sealed.

@@ -89,12 +89,14 @@ const (
 // WebhookState is where a vendor subscription of ours stands.
 type WebhookState string
 
-// The states of a webhook. Inactive, moved and gone are the vendor's doing.
+// The states of a webhook. Paused is a person's doing here; inactive, moved and
+// gone are the vendor's.
 const (
 	WebhookRegistering   WebhookState = "registering"
 	WebhookLive          WebhookState = "live"
 	WebhookRotating      WebhookState = "rotating"
 	WebhookSecretUnknown WebhookState = "secret_unknown"
+	WebhookPaused        WebhookState = "paused"
 	WebhookInactive      WebhookState = "inactive"
 	WebhookMoved         WebhookState = "moved"
 	WebhookGone          WebhookState = "gone"

@@ -103,7 +103,14 @@ func (s *Server) identify(c echo.Context) error {
 		return fmt.Errorf("load user %d: %w", who.userID, err)
 	}
 	c.Set(keyPerson, user)
+	s.actsAs(c, user)
 	return nil
+}
+
+// actsAs has what the request changes written down under the person's name.
+func (s *Server) actsAs(c echo.Context, user *store.User) {
+	ctx := store.WithActor(c.Request().Context(), store.Actor{UserID: user.ID, Name: user.Name, Source: c.RealIP()})
+	c.SetRequest(c.Request().WithContext(ctx))
 }
 
 // unknown answers somebody who would have to sign in first. A batch that was

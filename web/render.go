@@ -177,7 +177,7 @@ func webhookAlert(hook *store.Webhook) views.Alert {
 		a.Text = "The vendor doesn't know it any more. Polling and reconciling take over; rollcall webhook register makes a new one."
 	case store.WebhookSecretUnknown:
 		a.Text = "Its secret was changed and the answer was lost: deliveries can't be verified until it is rotated again."
-	case store.WebhookRegistering, store.WebhookLive, store.WebhookRotating, store.WebhookRemoved:
+	case store.WebhookRegistering, store.WebhookLive, store.WebhookPaused, store.WebhookRotating, store.WebhookRemoved:
 	}
 	return a
 }

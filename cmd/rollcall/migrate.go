@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/user"
 
 	"rollcall/migrations"
+	"rollcall/store"
 )
 
 // migrateCmd looks after the schema; serve brings it up to date by itself.
@@ -36,8 +38,18 @@ func (a *app) withStore(ctx context.Context, do func(context.Context, *stack) er
 		if err := s.openStore(ctx); err != nil {
 			return err
 		}
-		return do(ctx, s)
+		return do(store.WithActor(ctx, commandActor()), s)
 	})
+}
+
+// commandActor is who the audit log names for what a command changes: the
+// system's user. Whoever may run it with the database's address may do all.
+func commandActor() store.Actor {
+	a := store.Actor{Name: "command line", Source: "command line"}
+	if who, err := user.Current(); err == nil && who.Username != "" {
+		a.Name = who.Username
+	}
+	return a
 }
 
 type migrateUpCmd struct{}

@@ -124,6 +124,8 @@ func fate(state store.WebhookState) string {
 		return "has a secret that is not known here"
 	case store.WebhookRemoved:
 		return "was removed"
+	case store.WebhookPaused:
+		return "is paused"
 	case store.WebhookRegistering:
 		return "is not registered yet"
 	case store.WebhookLive, store.WebhookRotating:

@@ -84,7 +84,7 @@ func (p *Pipeline) refuse401(ctx context.Context, e *endpoint, in Incoming, req 
 	switch e.webhook.State {
 	case store.WebhookRegistering, store.WebhookRotating, store.WebhookSecretUnknown:
 		a.Status = http.StatusServiceUnavailable
-	case store.WebhookLive, store.WebhookInactive, store.WebhookMoved, store.WebhookGone, store.WebhookRemoved:
+	case store.WebhookLive, store.WebhookPaused, store.WebhookInactive, store.WebhookMoved, store.WebhookGone, store.WebhookRemoved:
 	}
 	d := p.delivery(in, &e.webhook.ID)
 	d.Verdict, d.Status, d.Reason = a.Verdict, a.Status, a.Message

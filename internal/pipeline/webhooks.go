@@ -253,6 +253,8 @@ func standing(w *store.Webhook, byID map[string]*geonode.Webhook) store.WebhookS
 		return w.State
 	case !there:
 		return store.WebhookGone
+	case v.Inactive() && w.State == store.WebhookPaused:
+		return store.WebhookPaused
 	case v.Inactive():
 		return store.WebhookInactive
 	case v.URL != w.URL:
