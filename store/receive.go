@@ -19,6 +19,16 @@ type Arrival struct {
 // same transaction. Arrivals are ordered by vendor job id by the caller, so
 // that two groups with ids in common take their locks in one order.
 func (t Tx) Arrive(ctx context.Context, group []*Arrival) ([]int64, error) {
+	jobs, err := t.decide(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	return jobs, t.insertArrivals(ctx, group)
+}
+
+// decide writes the processed events of verified deliveries, gives each its
+// verdict, and returns the jobs that are known.
+func (t Tx) decide(ctx context.Context, group []*Arrival) ([]int64, error) {
 	first, err := t.processEvents(ctx, group)
 	if err != nil {
 		return nil, err
@@ -27,7 +37,6 @@ func (t Tx) Arrive(ctx context.Context, group []*Arrival) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]int64, 0, len(known))
 	for _, a := range group {
 		a.KnownJob = known[a.VendorJobID]
 		a.First = first[a.VendorJobID]
@@ -38,10 +47,11 @@ func (t Tx) Arrive(ctx context.Context, group []*Arrival) ([]int64, error) {
 			a.Verdict = VerdictAccepted
 		}
 	}
+	jobs := make([]int64, 0, len(known))
 	for _, id := range known {
 		jobs = append(jobs, id)
 	}
-	return jobs, t.insertArrivals(ctx, group)
+	return jobs, nil
 }
 
 // processEvents inserts the idempotency records, claimed at once for jobs that
