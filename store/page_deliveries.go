@@ -13,12 +13,6 @@ type DeliveryRow struct {
 	JobID int64
 }
 
-// DeliveryFilter narrows the list of deliveries; empty members don't.
-type DeliveryFilter struct {
-	Verdict Verdict
-	Event   string
-}
-
 // PageDeliveries lists deliveries, newest first. An event narrows it among the
 // next 10,000 of the verdict.
 func (q Queries) PageDeliveries(ctx context.Context, f DeliveryFilter, from Key, limit int64) ([]DeliveryRow, error) {
