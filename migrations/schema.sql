@@ -170,6 +170,44 @@ ALTER TABLE public.deliveries ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.delivery_log (
+    id bigint NOT NULL,
+    webhook_id bigint NOT NULL,
+    vendor_id text NOT NULL,
+    attempt integer NOT NULL,
+    event_type text DEFAULT ''::text NOT NULL,
+    vendor_job_id text DEFAULT ''::text NOT NULL,
+    status text NOT NULL,
+    http_status integer,
+    delivered_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    delivery_id bigint
+);
+
+ALTER TABLE public.delivery_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.delivery_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.delivery_log_reads (
+    webhook_id bigint NOT NULL,
+    next_page integer DEFAULT 0 NOT NULL,
+    whole boolean DEFAULT false NOT NULL,
+    started_at timestamp with time zone,
+    read_at timestamp with time zone,
+    whole_at timestamp with time zone,
+    newest_first boolean DEFAULT false NOT NULL,
+    pages integer DEFAULT 0 NOT NULL,
+    added integer DEFAULT 0 NOT NULL,
+    changed integer DEFAULT 0 NOT NULL,
+    note text DEFAULT ''::text NOT NULL
+);
+
 CREATE TABLE public.gate_pauses (
     id bigint NOT NULL,
     name text NOT NULL,
@@ -672,6 +710,12 @@ ALTER TABLE ONLY public.crawl_pages
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.delivery_log
+    ADD CONSTRAINT delivery_log_pkey PRIMARY KEY (webhook_id, vendor_id, attempt);
+
+ALTER TABLE ONLY public.delivery_log_reads
+    ADD CONSTRAINT delivery_log_reads_pkey PRIMARY KEY (webhook_id);
+
 ALTER TABLE ONLY public.gate_pauses
     ADD CONSTRAINT gate_pauses_pkey PRIMARY KEY (id);
 
@@ -783,6 +827,8 @@ CREATE INDEX crawl_pages_item_idx ON public.crawl_pages USING btree (item_id);
 
 CREATE INDEX crawl_pages_parent_idx ON public.crawl_pages USING btree (job_id, md5(parent_url));
 
+CREATE INDEX deliveries_event_idx ON public.deliveries USING btree (event_type, received_at DESC, id DESC);
+
 CREATE INDEX deliveries_job_idx ON public.deliveries USING btree (vendor_job_id, received_at) WHERE (vendor_job_id <> ''::text);
 
 CREATE INDEX deliveries_quarantine_idx ON public.deliveries USING btree (webhook_id, source, id) WHERE (verdict = ANY (ARRAY['refused'::text, 'unreadable'::text]));
@@ -791,9 +837,43 @@ CREATE INDEX deliveries_received_idx ON public.deliveries USING btree (received_
 
 CREATE INDEX deliveries_secret_idx ON public.deliveries USING btree (webhook_id, secret_version, received_at) WHERE (secret_version IS NOT NULL);
 
+CREATE INDEX deliveries_status_idx ON public.deliveries USING btree (status, received_at DESC, id DESC) WHERE (status <> 200);
+
 CREATE INDEX deliveries_undiagnosed_idx ON public.deliveries USING btree (id) WHERE ((verdict = 'refused'::text) AND (diagnosed_at IS NULL));
 
+CREATE INDEX deliveries_vendor_delivery_idx ON public.deliveries USING btree (vendor_delivery_id) WHERE (vendor_delivery_id <> ''::text);
+
 CREATE INDEX deliveries_verdict_idx ON public.deliveries USING btree (verdict, received_at DESC, id DESC) WHERE (verdict <> 'accepted'::text);
+
+CREATE INDEX deliveries_webhook_idx ON public.deliveries USING btree (webhook_id, received_at DESC, id DESC);
+
+CREATE INDEX delivery_log_absent_idx ON public.delivery_log USING btree ((
+CASE
+    WHEN (status = ANY (ARRAY['success'::text, 'abandoned'::text, 'pending'::text])) THEN status
+    ELSE 'failed'::text
+END), created_at DESC, id DESC) WHERE (delivery_id IS NULL);
+
+CREATE INDEX delivery_log_attempt_idx ON public.delivery_log USING btree (attempt, created_at DESC, id DESC) WHERE (attempt <> 1);
+
+CREATE INDEX delivery_log_class_idx ON public.delivery_log USING btree (((http_status / 100)), created_at DESC, id DESC) WHERE (http_status IS NOT NULL);
+
+CREATE INDEX delivery_log_delivery_idx ON public.delivery_log USING btree (delivery_id) WHERE (delivery_id IS NOT NULL);
+
+CREATE INDEX delivery_log_event_idx ON public.delivery_log USING btree (event_type, created_at DESC, id DESC);
+
+CREATE INDEX delivery_log_here_idx ON public.delivery_log USING btree (created_at DESC, id DESC) WHERE (delivery_id IS NOT NULL);
+
+CREATE INDEX delivery_log_http_idx ON public.delivery_log USING btree (http_status, created_at DESC, id DESC) WHERE (http_status IS NOT NULL);
+
+CREATE INDEX delivery_log_job_idx ON public.delivery_log USING btree (vendor_job_id, created_at DESC, id DESC) WHERE (vendor_job_id <> ''::text);
+
+CREATE UNIQUE INDEX delivery_log_newest_idx ON public.delivery_log USING btree (created_at DESC, id DESC);
+
+CREATE INDEX delivery_log_status_idx ON public.delivery_log USING btree (status, created_at DESC, id DESC);
+
+CREATE INDEX delivery_log_vendor_idx ON public.delivery_log USING btree (vendor_id);
+
+CREATE INDEX delivery_log_webhook_idx ON public.delivery_log USING btree (webhook_id, created_at DESC, id DESC);
 
 CREATE INDEX gate_pauses_resumed_idx ON public.gate_pauses USING btree (name, resumed_at);
 
@@ -889,6 +969,12 @@ ALTER TABLE ONLY public.crawl_pages
 
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.delivery_log_reads
+    ADD CONSTRAINT delivery_log_reads_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.delivery_log
+    ADD CONSTRAINT delivery_log_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.gate_pauses
     ADD CONSTRAINT gate_pauses_name_fkey FOREIGN KEY (name) REFERENCES public.gates(name);
