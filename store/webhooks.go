@@ -9,7 +9,7 @@ import (
 // the vendor is called, and fills in its ID.
 func (q Queries) InsertWebhook(ctx context.Context, w *Webhook) error {
 	_, err := q.db.NewInsert().Model(w).
-		Column("endpoint", "event_type", "url", "description", "state", "created_at", "state_at").
+		Column("endpoint", "event_type", "url", "description", "state", "vendor_webhook_id", "created_at", "state_at", "adopted").
 		Returning("id").Exec(ctx)
 	return translate(err)
 }
@@ -17,6 +17,65 @@ func (q Queries) InsertWebhook(ctx context.Context, w *Webhook) error {
 // SetWebhookVendorID records the vendor's id of a subscription.
 func (q Queries) SetWebhookVendorID(ctx context.Context, id int64, vendorID string) error {
 	_, err := q.db.NewRaw(`UPDATE webhooks SET vendor_webhook_id = ? WHERE id = ?`, vendorID, id).Exec(ctx)
+	return translate(err)
+}
+
+// BeginAgain prepares a webhook that the vendor lost, or that was removed, for
+// being registered or adopted anew under an address and, when adopted, the
+// vendor's new id. It reports false when the webhook was not in that state.
+func (q Queries) BeginAgain(ctx context.Context, w *Webhook, from WebhookState, now time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE webhooks SET state = 'registering', state_at = ?now, checked_at = ?now, url = ?url,
+		event_type = ?event, description = ?description, vendor_webhook_id = ?vendor, adopted = ?adopted
+		WHERE id = ?id AND state = ?from`, named{
+		"now": now, "url": w.URL, "event": w.EventType, "description": w.Description, "vendor": w.VendorWebhookID, "adopted": w.Adopted,
+		"id": w.ID, "from": from,
+	}).Exec(ctx))
+	return n == 1, err
+}
+
+// WebhookByURL finds a subscription of ours by its whole address, removed ones
+// too.
+func (q Queries) WebhookByURL(ctx context.Context, url string) (*Webhook, error) {
+	w := &Webhook{}
+	err := q.db.NewSelect().Model(w).Where("url = ?", CleanText(url)).Order("id DESC").Limit(1).Scan(ctx)
+	return w, translate(err)
+}
+
+// ForgetVendorID takes a vendor's id from a webhook that was removed, so that
+// another can have it.
+func (q Queries) ForgetVendorID(ctx context.Context, vendorID string) error {
+	_, err := q.db.NewRaw(`UPDATE webhooks SET vendor_webhook_id = NULL WHERE vendor_webhook_id = ? AND state = 'removed'`, vendorID).Exec(ctx)
+	return translate(err)
+}
+
+// SetWebhookURL records the address that a webhook has at the vendor.
+func (q Queries) SetWebhookURL(ctx context.Context, id int64, url string) error {
+	_, err := q.db.NewRaw(`UPDATE webhooks SET url = ? WHERE id = ?`, url, id).Exec(ctx)
+	return translate(err)
+}
+
+// SetWebhookDescription records the description that a webhook has at the
+// vendor.
+func (q Queries) SetWebhookDescription(ctx context.Context, id int64, description string) error {
+	_, err := q.db.NewRaw(`UPDATE webhooks SET description = ? WHERE id = ?`, CleanText(description), id).Exec(ctx)
+	return translate(err)
+}
+
+// SetForm fixes the signature form of a webhook at a person's word; "" leaves
+// it to the next verified delivery. It returns the form before.
+func (t Tx) SetForm(ctx context.Context, webhookID int64, form string) (string, error) {
+	w, err := t.LockWebhook(ctx, webhookID)
+	if err != nil {
+		return "", err
+	}
+	_, err = t.db.NewRaw(`UPDATE webhooks SET signature_form = ? WHERE id = ?`, form, webhookID).Exec(ctx)
+	return w.SignatureForm, translate(err)
+}
+
+// EndSecrets ends all versions of a webhook's secret that have not ended.
+func (q Queries) EndSecrets(ctx context.Context, webhookID int64, now time.Time) error {
+	_, err := q.db.NewRaw(`UPDATE webhook_secrets SET valid_until = greatest(?::timestamptz, valid_from)
+		WHERE webhook_id = ? AND (valid_until IS NULL OR valid_until > ?)`, now, webhookID, now).Exec(ctx)
 	return translate(err)
 }
 
