@@ -72,8 +72,8 @@ func (t Tx) SetForm(ctx context.Context, webhookID int64, form string) (string, 
 	return w.SignatureForm, translate(err)
 }
 
-// EndSecrets ends all versions of a webhook's secret that have not ended.
-func (q Queries) EndSecrets(ctx context.Context, webhookID int64, now time.Time) error {
+// EndAllSecrets ends all versions of a webhook's secret that have not ended.
+func (q Queries) EndAllSecrets(ctx context.Context, webhookID int64, now time.Time) error {
 	_, err := q.db.NewRaw(`UPDATE webhook_secrets SET valid_until = greatest(?::timestamptz, valid_from)
 		WHERE webhook_id = ? AND (valid_until IS NULL OR valid_until > ?)`, now, webhookID, now).Exec(ctx)
 	return translate(err)
