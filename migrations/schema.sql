@@ -235,6 +235,28 @@ CREATE TABLE public.gates (
     CONSTRAINT gates_name_check CHECK ((name = ANY (ARRAY['submit'::text, 'read'::text])))
 );
 
+CREATE TABLE public.invites (
+    id bigint NOT NULL,
+    token_hash bytea NOT NULL,
+    user_id bigint,
+    name text NOT NULL,
+    role text NOT NULL,
+    made_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT invites_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 80))),
+    CONSTRAINT invites_role_check CHECK ((role = ANY (ARRAY['analyst'::text, 'operator'::text, 'admin'::text])))
+);
+
+ALTER TABLE public.invites ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.invites_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.items (
     id bigint NOT NULL,
     batch_id bigint NOT NULL,
@@ -595,7 +617,17 @@ CREATE TABLE public.sessions (
     last_seen_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     source text DEFAULT ''::text NOT NULL,
-    user_agent text DEFAULT ''::text NOT NULL
+    user_agent text DEFAULT ''::text NOT NULL,
+    id bigint NOT NULL
+);
+
+ALTER TABLE public.sessions ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.sessions_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE public.settings (
@@ -722,6 +754,15 @@ ALTER TABLE ONLY public.gate_pauses
 ALTER TABLE ONLY public.gates
     ADD CONSTRAINT gates_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY public.invites
+    ADD CONSTRAINT invites_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.invites
+    ADD CONSTRAINT invites_token_hash_key UNIQUE (token_hash);
+
+ALTER TABLE ONLY public.invites
+    ADD CONSTRAINT invites_user_id_key UNIQUE (user_id);
+
 ALTER TABLE ONLY public.items
     ADD CONSTRAINT items_batch_id_position_key UNIQUE (batch_id, "position");
 
@@ -811,6 +852,10 @@ ALTER TABLE ONLY public.webhooks
 
 CREATE INDEX audit_log_at_idx ON public.audit_log USING btree (at DESC, id DESC);
 
+CREATE INDEX audit_log_kind_idx ON public.audit_log USING btree (kind, at DESC, id DESC);
+
+CREATE INDEX audit_log_on_idx ON public.audit_log USING btree (kind, on_id, at DESC, id DESC);
+
 CREATE INDEX audit_log_what_idx ON public.audit_log USING btree (what, at DESC, id DESC);
 
 CREATE INDEX audit_log_who_idx ON public.audit_log USING btree (lower(who), at DESC, id DESC);
@@ -876,6 +921,10 @@ CREATE INDEX delivery_log_vendor_idx ON public.delivery_log USING btree (vendor_
 CREATE INDEX delivery_log_webhook_idx ON public.delivery_log USING btree (webhook_id, created_at DESC, id DESC);
 
 CREATE INDEX gate_pauses_resumed_idx ON public.gate_pauses USING btree (name, resumed_at);
+
+CREATE INDEX invites_expires_idx ON public.invites USING btree (expires_at);
+
+CREATE UNIQUE INDEX invites_name_key ON public.invites USING btree (lower(name));
 
 CREATE INDEX items_current_job_idx ON public.items USING btree (current_job_id);
 
@@ -947,11 +996,15 @@ CREATE INDEX rotations_webhook_idx ON public.rotations USING btree (webhook_id, 
 
 CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
 
+CREATE UNIQUE INDEX sessions_id_key ON public.sessions USING btree (id);
+
 CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
 
 CREATE INDEX sync_calls_open_idx ON public.sync_calls USING btree (created_at) WHERE (ended_at IS NULL);
 
 CREATE UNIQUE INDEX users_name_key ON public.users USING btree (lower(name));
+
+CREATE TRIGGER audit_log_is_not_emptied BEFORE TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION public.audit_log_is_written_once();
 
 CREATE TRIGGER audit_log_is_written_once BEFORE DELETE OR UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION public.audit_log_is_written_once();
 
@@ -978,6 +1031,9 @@ ALTER TABLE ONLY public.delivery_log
 
 ALTER TABLE ONLY public.gate_pauses
     ADD CONSTRAINT gate_pauses_name_fkey FOREIGN KEY (name) REFERENCES public.gates(name);
+
+ALTER TABLE ONLY public.invites
+    ADD CONSTRAINT invites_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.items
     ADD CONSTRAINT items_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;

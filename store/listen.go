@@ -23,15 +23,21 @@ const (
 // the server is still there.
 const listenAlive = time.Minute
 
-// Listen calls hear with the payload of every notification on the channel
-// until ctx ends, and with "" each time it begins to listen: what was sent
-// before that was missed. It uses a connection of its own, beside the pool's,
-// and connects again when that is lost. hear must not block. The reason of
-// every lost connection goes to lost, which may be nil.
+// Listen is ListenTo for a single channel.
 func (s *Store) Listen(ctx context.Context, channel string, hear func(payload string), lost func(error)) {
+	s.ListenTo(ctx, []string{channel}, func(_, payload string) { hear(payload) }, lost)
+}
+
+// ListenTo calls hear with the channel and the payload of every notification
+// on the channels until ctx ends, and with the payload "" for each of them each
+// time it begins to listen: what was sent before that was missed. It uses one
+// connection of its own, beside the pool's, and connects again when that is
+// lost. hear must not block. The reason of every lost connection goes to lost,
+// which may be nil.
+func (s *Store) ListenTo(ctx context.Context, channels []string, hear func(channel, payload string), lost func(error)) {
 	pause := listenBackoff
 	for ctx.Err() == nil {
-		heard, err := s.listenOnce(ctx, channel, hear)
+		heard, err := s.listenOnce(ctx, channels, hear)
 		if ctx.Err() != nil {
 			return
 		}
@@ -51,37 +57,41 @@ func (s *Store) Listen(ctx context.Context, channel string, hear func(payload st
 
 // listenOnce listens on one connection until it breaks; it reports whether it
 // got as far as listening.
-func (s *Store) listenOnce(ctx context.Context, channel string, hear func(string)) (bool, error) {
+func (s *Store) listenOnce(ctx context.Context, channels []string, hear func(channel, payload string)) (bool, error) {
 	cfg := s.pool.Config().ConnConfig
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return false, fmt.Errorf("listen on %s: %w", channel, err)
+		return false, fmt.Errorf("listen on %s: %w", channels, err)
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		return false, fmt.Errorf("listen on %s: %w", channel, err)
+	for _, channel := range channels {
+		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+			return false, fmt.Errorf("listen on %s: %w", channel, err)
+		}
 	}
-	hear("")
+	for _, channel := range channels {
+		hear(channel, "")
+	}
 	for {
 		if err := waitOnce(ctx, conn, hear); err != nil {
-			return true, fmt.Errorf("listen on %s: %w", channel, err)
+			return true, fmt.Errorf("listen on %s: %w", channels, err)
 		}
 	}
 }
 
 // waitOnce waits for one notification; when none comes for a while it asks the
 // server for a sign of life, as a dead connection is silent too.
-func waitOnce(ctx context.Context, conn *pgx.Conn, hear func(string)) error {
+func waitOnce(ctx context.Context, conn *pgx.Conn, hear func(channel, payload string)) error {
 	waiting, cancel := context.WithTimeout(ctx, listenAlive)
 	defer cancel()
 	note, err := conn.WaitForNotification(waiting)
 	switch {
 	case err == nil:
-		hear(note.Payload)
+		hear(note.Channel, note.Payload)
 		return nil
 	case ctx.Err() == nil && waiting.Err() != nil && !conn.IsClosed():
 		asking, cancel := context.WithTimeout(ctx, connectTimeout)

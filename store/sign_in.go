@@ -143,7 +143,37 @@ func (s *Store) AddFirstUser(ctx context.Context, hash string, u *User) error {
 		if err := tx.AddUser(ctx, u); err != nil {
 			return err
 		}
-		_, err = tx.db.NewRaw("DELETE FROM settings WHERE key = ?", setupKey).Exec(ctx)
-		return translate(err)
+		if _, err = tx.db.NewRaw("DELETE FROM settings WHERE key = ?", setupKey).Exec(ctx); err != nil {
+			return translate(err)
+		}
+		return tx.Audit(asUser(ctx, u), u.CreatedAt, Change{What: "user.set_up", Kind: "user", ID: u.Name, After: userFacts{Role: u.Role}})
 	})
+}
+
+const (
+	signInFailed = "user.sign_in_failed"
+	// mostFailuresNoted bounds the failed sign-ins that an hour adds to the audit
+	// log. The delays bound each source; this bounds all sources together, as the
+	// log only grows.
+	mostFailuresNoted = 1000
+)
+
+// NoteFailedSignIn writes down that somebody tried a name and failed; name is
+// what they typed, bounded by the caller. Beyond a thousand an hour no more is
+// written, and the thousandth says so. Of failures at the same moment a few
+// more may get in.
+func (s *Store) NoteFailedSignIn(ctx context.Context, name string, now time.Time) error {
+	var noted int
+	err := s.db.NewRaw(`SELECT count(*) FROM (SELECT FROM audit_log WHERE what = ? AND at > ? LIMIT ?) AS lately`,
+		signInFailed, now.Add(-time.Hour), mostFailuresNoted).Scan(ctx, &noted)
+	if err != nil || noted >= mostFailuresNoted {
+		return translate(err)
+	}
+	c := Change{What: signInFailed, Kind: "user", ID: name}
+	if noted == mostFailuresNoted-1 {
+		c.After = struct {
+			Note string `json:"note"`
+		}{"further failures of the hour before and after are not written down one by one"}
+	}
+	return s.Audit(ctx, now, c)
 }

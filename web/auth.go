@@ -20,6 +20,7 @@ import (
 const (
 	keyPerson  = "person"
 	keySession = "session"
+	keyAccess  = "access"
 )
 
 // csrfField is the hidden field of every form, csrfHeader its other form.
@@ -35,9 +36,10 @@ func (s *Server) guarded(r route) echo.HandlerFunc {
 	}
 	return func(c echo.Context) error {
 		limitBody(c, r.limit)
-		if !r.stream {
+		if !r.endless() {
 			defer withTime(c, pageTime)()
 		}
+		c.Set(keyAccess, r.who)
 		if err := s.identify(c); err != nil {
 			return err
 		}
@@ -54,6 +56,9 @@ func (s *Server) guarded(r route) echo.HandlerFunc {
 			if err := checkToken(c); err != nil {
 				return err
 			}
+		}
+		if r.endless() && person != nil {
+			defer s.open.join(c)()
 		}
 		return r.handle(c)
 	}
@@ -86,6 +91,7 @@ func limitBody(c echo.Context, limit int64) {
 
 // identify finds who is asking, if anybody.
 func (s *Server) identify(c echo.Context) error {
+	s.actsAs(c, new(store.User))
 	session, err := s.sessions.Get(c.Request(), s.sessions.cookie)
 	if err != nil {
 		return err
@@ -107,7 +113,8 @@ func (s *Server) identify(c echo.Context) error {
 	return nil
 }
 
-// actsAs has what the request changes written down under the person's name.
+// actsAs has what the request changes written down under the person's name,
+// which is empty for who isn't signed in.
 func (s *Server) actsAs(c echo.Context, user *store.User) {
 	ctx := store.WithActor(c.Request().Context(), store.Actor{UserID: user.ID, Name: user.Name, Source: c.RealIP()})
 	c.SetRequest(c.Request().WithContext(ctx))
@@ -200,6 +207,12 @@ func personOf(c echo.Context) *store.User {
 	return user
 }
 
+// accessOf is who may call the route of the request.
+func accessOf(c echo.Context) access {
+	who, _ := c.Get(keyAccess).(access)
+	return who
+}
+
 func userName(c echo.Context) string {
 	if user := personOf(c); user != nil {
 		return user.Name
@@ -221,20 +234,15 @@ func csrfOf(c echo.Context) string {
 }
 
 // enter starts a fresh session for a person, ending the one they came with:
-// whoever knew the old token learns nothing of the new one.
+// whoever knew the old token learns nothing of the new one. store.ErrStale:
+// their password was changed, or their account disabled, a moment ago.
 func (s *Server) enter(c echo.Context, user *store.User) error {
 	session, err := s.sessions.Get(c.Request(), s.sessions.cookie)
 	if err != nil {
 		return err
 	}
-	if session.ID != "" {
-		if _, err := s.store.DeleteSession(c.Request().Context(), tokenHash(session.ID)); err != nil {
-			return fmt.Errorf("rotate session: %w", err)
-		}
-	}
-	session.ID = ""
-	session.Values = map[any]any{visitKey{}: visit{userID: user.ID}, keyToken: newToken()}
-	if err := session.Save(c.Request(), c.Response()); err != nil {
+	s.actsAs(c, user)
+	if err := s.sessions.begin(c.Request(), c.Response(), session, user); err != nil {
 		return err
 	}
 	c.Set(keySession, session)

@@ -93,7 +93,11 @@ func newHub(s *Server) *hub {
 func (h *hub) listen(ctx context.Context) {
 	log := h.server.log
 	told := false // The log knows that the listener is lost.
-	hear := func(payload string) {
+	hear := func(channel, payload string) {
+		if channel == store.ChannelPeople {
+			h.server.open.hear(payload)
+			return
+		}
 		if payload == "" {
 			h.listening.Store(true)
 			if told {
@@ -103,7 +107,7 @@ func (h *hub) listen(ctx context.Context) {
 		}
 		h.hear(payload)
 	}
-	h.server.store.Listen(ctx, store.ChannelBatch, hear, func(err error) {
+	h.server.store.ListenTo(ctx, []string{store.ChannelBatch, store.ChannelPeople}, hear, func(err error) {
 		h.listening.Store(false)
 		if !told {
 			log.WarnContext(ctx, "live pages lost their listener, connecting again", slog.Any("error", err))

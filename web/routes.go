@@ -67,7 +67,13 @@ type route struct {
 	limit int64
 	// stream marks an endless answer: it takes no HEAD.
 	stream bool
+	// long marks an answer that takes as long as it is large, such as an export.
+	long bool
 }
+
+// endless reports an answer that isn't bounded in time; it ends when the
+// session does.
+func (r route) endless() bool { return r.stream || r.long }
 
 // routes is every address of Rollcall, in the order of the menu.
 func (s *Server) routes() []route {

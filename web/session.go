@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -95,8 +96,8 @@ func (s *sessionStore) New(r *http.Request, name string) (*sessions.Session, err
 	return session, nil
 }
 
-// Save implements sessions.Store. A session without an id gets a fresh token;
-// one with a negative MaxAge is ended.
+// Save implements sessions.Store. One with a negative MaxAge is ended; a
+// session without an id is none yet.
 func (s *sessionStore) Save(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
 	if session.Options.MaxAge < 0 {
 		if session.ID != "" {
@@ -111,43 +112,55 @@ func (s *sessionStore) Save(r *http.Request, w http.ResponseWriter, session *ses
 	if err != nil {
 		return err
 	}
-	if session.ID != "" {
-		if _, err := s.store.SetSessionData(r.Context(), tokenHash(session.ID), data); err != nil {
-			return fmt.Errorf("save session: %w", err)
-		}
-		return nil
+	if session.ID == "" {
+		return errors.New("a session begins with a sign-in, see begin")
 	}
-	return s.begin(r, w, session, data)
+	if _, err := s.store.SetSessionData(r.Context(), tokenHash(session.ID), data); err != nil {
+		return fmt.Errorf("save session: %w", err)
+	}
+	return nil
 }
 
-// begin gives a session its token and its row.
-func (s *sessionStore) begin(r *http.Request, w http.ResponseWriter, session *sessions.Session, data []byte) error {
-	who, ok := session.Values[visitKey{}].(visit)
-	if !ok {
-		return errors.New("a session without a person is not kept")
+// begin gives a person who has just shown that they may sign in a fresh
+// session, with a token and a row of its own; the one they came with ends.
+// store.ErrStale: they may not any more.
+func (s *sessionStore) begin(r *http.Request, w http.ResponseWriter, session *sessions.Session, user *store.User) error {
+	var old []byte
+	if session.ID != "" {
+		old = tokenHash(session.ID)
+	}
+	session.Values = map[any]any{keyToken: newToken()}
+	data, err := encodeValues(session.Values)
+	if err != nil {
+		return err
 	}
 	token, now := newToken(), s.now()
 	row := &store.Session{
-		TokenHash: tokenHash(token), UserID: &who.userID, Data: data, CreatedAt: now, LastSeenAt: now,
-		ExpiresAt: now.Add(s.max), UserAgent: clean(r.UserAgent(), 300),
+		TokenHash: tokenHash(token), UserID: &user.ID, Data: data, CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(s.max),
+		Source: clean(store.ActorOf(r.Context()).Source, 100), UserAgent: clean(r.UserAgent(), 300),
 	}
-	if err := s.store.AddSession(r.Context(), row); err != nil {
-		return fmt.Errorf("begin session: %w", err)
+	if err := s.store.BeginSession(r.Context(), row, user.PasswordHash, old); err != nil {
+		return err
 	}
 	session.ID = token
-	session.Values[visitKey{}] = visit{hash: row.TokenHash, userID: who.userID}
+	session.Values[visitKey{}] = visit{hash: row.TokenHash, userID: user.ID}
 	http.SetCookie(w, sessions.NewCookie(session.Name(), token, session.Options))
 	return nil
 }
 
-// alive reports whether a session still stands, without counting as its use.
-func (s *sessionStore) alive(r *http.Request, hash []byte) (bool, error) {
+// living tells which of the sessions, by the hash of their tokens, still stand,
+// and what their people may do, without counting as their use.
+func (s *sessionStore) living(ctx context.Context, hashes [][]byte) (map[string]store.Role, error) {
 	now := s.now()
-	_, err := s.store.LiveSession(r.Context(), hash, now, now.Add(-s.idle))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+	living, err := s.store.LivingSessions(ctx, hashes, now, now.Add(-s.idle))
+	if err != nil {
+		return nil, err
 	}
-	return err == nil, err
+	roles := make(map[string]store.Role, len(living))
+	for _, each := range living {
+		roles[string(each.TokenHash)] = each.Role
+	}
+	return roles, nil
 }
 
 // tokenLength is 32 random bytes in unpadded base64.

@@ -60,25 +60,34 @@ func (s *Server) signIn(c echo.Context) error {
 	}
 	user, err := s.checkSignIn(c, name)
 	if errors.Is(err, errWrongPassword) {
-		props.Error = "That name and password don't belong together."
-		return render(c, http.StatusUnauthorized, views.SignIn(props))
+		return s.wrongPassword(c, props)
 	}
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
+	err = s.enter(c, user)
+	if errors.Is(err, store.ErrStale) {
+		return s.wrongPassword(c, props) // It was the right one a moment ago.
+	}
+	if err != nil {
+		return err
+	}
 	if err := s.store.SignedIn(ctx, keys, now); err != nil {
 		return fmt.Errorf("sign in user %d: %w", user.ID, err)
-	}
-	if _, err := s.store.SetSignedIn(ctx, user.ID, now); err != nil {
-		return fmt.Errorf("sign in user %d: %w", user.ID, err)
-	}
-	if err := s.enter(c, user); err != nil {
-		return err
 	}
 	if len(props.Carry) > 0 {
 		return s.carriedBatch(c)
 	}
 	return c.Redirect(http.StatusSeeOther, props.Next)
+}
+
+func (s *Server) wrongPassword(c echo.Context, props views.SignInProps) error {
+	s.actsAs(c, new(store.User))
+	if err := s.store.NoteFailedSignIn(c.Request().Context(), props.Name, s.now()); err != nil {
+		return fmt.Errorf("note a failed sign-in: %w", err)
+	}
+	props.Error = "That name and password don't belong together."
+	return render(c, http.StatusUnauthorized, views.SignIn(props))
 }
 
 func (s *Server) refuseTry(c echo.Context, props views.SignInProps, wait time.Duration) error {
@@ -141,8 +150,17 @@ func network(source string) string {
 
 // signOut is POST /sign-out.
 func (s *Server) signOut(c echo.Context) error {
+	who, _ := sessionOf(c).Values[visitKey{}].(visit)
+	if err := s.store.SignOut(c.Request().Context(), who.userID, who.hash, s.now()); err != nil {
+		return err
+	}
+	return s.leave(c)
+}
+
+// leave answers somebody whose session has ended.
+func (s *Server) leave(c echo.Context) error {
 	session := sessionOf(c)
-	session.Options.MaxAge = -1
+	session.ID, session.Options.MaxAge = "", -1
 	if err := session.Save(c.Request(), c.Response()); err != nil {
 		return err
 	}

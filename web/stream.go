@@ -10,8 +10,6 @@ import (
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
-
-	"rollcall/store"
 )
 
 // overviewLive is GET /live.
@@ -59,25 +57,20 @@ func (h *hub) send(c echo.Context, data []byte) error {
 	return control.Flush()
 }
 
-// mayStay reports whether the stream's session still stands. While the
-// database can't say, the stream goes on: it shows nothing new then.
+// mayStay reports whether the stream's session still stands, and its person may
+// still call the route. While the database can't say, the stream goes on: it
+// shows nothing new then.
 func (s *Server) mayStay(c echo.Context) bool {
 	who, ok := sessionOf(c).Values[visitKey{}].(visit)
 	if !ok {
 		return false
 	}
-	alive, err := s.sessions.alive(c.Request(), who.hash)
+	roles, err := s.sessions.living(c.Request().Context(), [][]byte{who.hash})
 	if err != nil {
 		return true
 	}
-	if !alive {
-		return false
-	}
-	user, err := s.store.UserByID(c.Request().Context(), who.userID)
-	if err != nil {
-		return !errors.Is(err, store.ErrNotFound)
-	}
-	return user.DisabledAt == nil
+	role, lives := roles[string(who.hash)]
+	return lives && accessOf(c).allows(role)
 }
 
 // startStream sends what stands before the first event.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +80,7 @@ type Server struct {
 	hasher   *hasher
 	flights  *byteBudget
 	live     *hub
+	open     *openStreams
 	// peopled turns true, for good, once somebody has an account.
 	peopled atomic.Bool
 	// stop ends the background work; done tells that it ended.
@@ -111,6 +113,7 @@ func New(cfg Config, st *store.Store, p Pipeline, log *slog.Logger, now func() t
 		done:     make(chan struct{}),
 	}
 	s.live = newHub(s)
+	s.open = newOpenStreams(s.sessions)
 	s.echo = s.newEcho()
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -161,16 +164,15 @@ func (s *Server) Close() {
 // background runs until Close.
 func (s *Server) background(ctx context.Context) {
 	defer close(s.done)
-	swept := make(chan struct{})
-	go func() {
-		defer close(swept)
-		s.sweep(ctx)
-	}()
+	var others sync.WaitGroup
+	others.Go(func() { s.sweep(ctx) })
+	others.Go(func() { s.open.run(ctx) })
 	s.live.listen(ctx)
-	<-swept
+	others.Wait()
 }
 
-// sweepEvery is how often dead sessions and forgotten failures are removed.
+// sweepEvery is how often dead sessions, forgotten failures and links that
+// expired long ago are removed.
 const sweepEvery = 10 * time.Minute
 
 func (s *Server) sweep(ctx context.Context) {
@@ -187,6 +189,9 @@ func (s *Server) sweep(ctx context.Context) {
 		}
 		if _, err := s.store.DeleteOldDelays(ctx, s.now()); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "old sign-in delays not removed", slog.Any("error", err))
+		}
+		if _, err := s.store.DeleteOldInvites(ctx, s.now()); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "old links not removed", slog.Any("error", err))
 		}
 	}
 }
