@@ -54,6 +54,15 @@ type Rotation struct {
 // Open reports whether it is still under way.
 func (r *Rotation) Open() bool { return r.EndedAt == nil }
 
+// Webhook is one subscription, removed ones too; ErrNotFound when there is none.
+func (q Queries) Webhook(ctx context.Context, id int64) (*Webhook, error) {
+	w := new(Webhook)
+	if err := q.db.NewSelect().Model(w).Where("w.id = ?", id).Scan(ctx); err != nil {
+		return nil, translate(err)
+	}
+	return w, nil
+}
+
 // LockWebhook reads a webhook and keeps others from changing it or its secrets
 // until the transaction ends; ErrNotFound when there is none.
 func (t Tx) LockWebhook(ctx context.Context, id int64) (*Webhook, error) {
@@ -156,26 +165,20 @@ func (t Tx) RotationLooked(ctx context.Context, id int64, quarantined, recovered
 	return translate(err)
 }
 
-// RotationRead notes that the vendor's delivery log has been read.
-func (t Tx) RotationRead(ctx context.Context, id int64, refused, woken int, now time.Time) error {
-	_, err := t.db.NewRaw(`UPDATE rotations SET log_read_at = ?, refused = ?, woken = ?
-		WHERE id = ? AND state = 'stored' AND log_read_at IS NULL`, now, refused, woken, id).Exec(ctx)
+// RotationRead notes that the vendor's delivery log has been read, or why not.
+func (t Tx) RotationRead(ctx context.Context, id int64, refused, woken int, note string, now time.Time) error {
+	_, err := t.db.NewRaw(`UPDATE rotations SET log_read_at = ?, refused = ?, woken = ?, note = ?
+		WHERE id = ? AND state = 'stored' AND log_read_at IS NULL`, now, refused, woken, CleanText(note), id).Exec(ctx)
 	return translate(err)
 }
 
 // EndRotation ends a rotation, done or failed, and reports whether it was this
-// call that did.
+// call that did. An empty note keeps what was noted before.
 func (t Tx) EndRotation(ctx context.Context, id int64, to RotationState, recovered int, note string, now time.Time) (bool, error) {
-	n, err := affected(t.db.NewRaw(`UPDATE rotations SET state = ?, ended_at = ?, recovered = recovered + ?, note = ?, lease_until = NULL
+	n, err := affected(t.db.NewRaw(`UPDATE rotations SET state = ?, ended_at = ?, recovered = recovered + ?,
+			note = coalesce(nullif(?, ''), note), lease_until = NULL
 		WHERE id = ? AND ended_at IS NULL`, to, now, recovered, CleanText(note), id).Exec(ctx))
 	return n == 1, err
-}
-
-// StrandedRotations lists rotations under way that began before then.
-func (q Queries) StrandedRotations(ctx context.Context, before time.Time) ([]int64, error) {
-	var ids []int64
-	err := q.db.NewRaw(`SELECT id FROM rotations WHERE ended_at IS NULL AND started_at <= ? ORDER BY id LIMIT 100`, before).Scan(ctx, &ids)
-	return ids, translate(err)
 }
 
 // SettleWebhook moves a webhook whose secret was being changed to what it is

@@ -24,6 +24,10 @@ const (
 	// queueSync has people waiting at it, and queueCancel nobody's results.
 	queueSync   = "sync"
 	queueCancel = "cancel"
+	// queueUpkeep is for what may take minutes and waits for nobody.
+	queueUpkeep = "upkeep"
+	// queueRotate must not wait: deliveries are refused meanwhile.
+	queueRotate = "rotate"
 )
 
 // Task bounds. A rescue comes after the longest task could still run, and
@@ -99,6 +103,9 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &reconcileWorker{p: p})
 	river.AddWorker(workers, &syncWorker{p: p})
 	river.AddWorker(workers, &cancelWorker{p: p})
+	river.AddWorker(workers, &mirrorWorker{p: p})
+	river.AddWorker(workers, &rotateWorker{p: p})
+	river.AddWorker(workers, &reverifyWorker{p: p})
 	cfg := &river.Config{
 		Workers: workers, Logger: quiet(p.log), JobTimeout: taskTimeout, RescueStuckJobsAfter: rescueAfter,
 		FetchCooldown: fetchCooldown, MaxAttempts: maxAttempts, RetryPolicy: retryPolicy{now: p.now},
@@ -107,7 +114,8 @@ func newQueue(p *Pipeline) (*queue, error) {
 	if !p.cfg.OnlySubmit {
 		cfg.Queues = map[string]river.QueueConfig{
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
-			queueMaintenance: {MaxWorkers: 2}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
+			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
+			queueRotate: {MaxWorkers: 4},
 		}
 		if !p.cfg.NoReconcile {
 			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(everyFull(p.cfg.ReconcileEvery),
@@ -195,6 +203,20 @@ func (q *queue) sync(ctx context.Context, tx store.Tx, itemIDs []int64) error {
 // cancel adds a task for each job that the vendor is to be asked to cancel.
 func (q *queue) cancel(ctx context.Context, tx store.Tx, jobIDs []int64) error {
 	return q.insert(ctx, tx, forEach(jobIDs, queueCancel, unended(), func(id int64) river.JobArgs { return cancelArgs{JobID: id} }))
+}
+
+// rotate adds the task that takes a rotation further.
+func (q *queue) rotate(ctx context.Context, tx store.Tx, rotationIDs ...int64) error {
+	return q.insert(ctx, tx, forEach(rotationIDs, queueRotate, unended(), func(id int64) river.JobArgs { return rotateArgs{RotationID: id} }))
+}
+
+// reverify adds the task that verifies again what is quarantined of a webhook:
+// one more each time, since one under way may have looked before the secret
+// came.
+func (q *queue) reverify(ctx context.Context, tx store.Tx, webhookID int64) error {
+	return q.insert(ctx, tx, []river.InsertManyParams{{
+		Args: reverifyArgs{WebhookID: webhookID}, InsertOpts: &river.InsertOpts{Queue: queueRotate},
+	}})
 }
 
 // forEach is a task for each of the ids, unless it has one in one of the states.

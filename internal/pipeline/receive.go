@@ -29,7 +29,8 @@ type Answer struct {
 	Message string
 }
 
-// keptBody is how much of a verified body is kept, in bytes.
+// keptBody is how much of a verified body is kept, in bytes. Refused ones are
+// kept whole: they may have to be verified again.
 const keptBody = 256 << 10
 
 // keptText is how much of a name or an id is kept for people to read, in bytes.
@@ -90,17 +91,14 @@ func (p *Pipeline) refuse401(ctx context.Context, e *endpoint, in Incoming, req 
 	d.Verdict, d.Status, d.Reason = a.Verdict, a.Status, a.Message
 	d.VendorDeliveryID = clip(req.deliveryID, keptText)
 	d.EventType = clip(in.Header.Get(p.cfg.Signature.EventHeader), keptText)
-	p.refused.add(ctx, d)
+	d.Unsigned = req.signature == ""
+	p.refused.add(ctx, d, e.newest())
 	return a
 }
 
 // delivery is the record of a request, before its verdict.
 func (p *Pipeline) delivery(in Incoming, webhookID *int64) *store.Delivery {
 	body := in.Body
-	if len(body) > keptBody {
-		// A copy: a part would keep the whole in memory for as long as it waits.
-		body = bytes.Clone(body[:keptBody])
-	}
 	if body == nil {
 		body = []byte{}
 	}
@@ -132,21 +130,22 @@ func (p *Pipeline) verified(ctx context.Context, e *endpoint, in Incoming, versi
 	d.SecretVersion, d.SignatureForm = &version, f.String()
 	if p.stale(in) {
 		d.Verdict, d.Status, d.Reason = store.VerdictRefused, http.StatusUnauthorized, "the timestamp is too old"
-		p.refused.add(ctx, d)
+		p.refused.add(ctx, d, notSigned)
 		return Answer{Status: d.Status, Verdict: d.Verdict, Message: d.Reason}
 	}
-	env, err := p.cfg.Fields.readEnvelope(in.Body)
+	env, err := p.envelopeOf(in)
 	d.EventType, d.VendorDeliveryID = clip(env.event, keptText), clip(env.deliveryID, keptText)
-	if named := in.Header.Get(p.cfg.Signature.EventHeader); err == nil && named != "" && env.event != "" && named != env.event {
-		err = errors.New("the event in the header is not the one in the body")
-	}
 	if err != nil {
 		d.VendorJobID = clip(env.jobID, keptText)
 		d.Verdict, d.Status, d.Reason = store.VerdictUnreadable, http.StatusBadRequest, err.Error()
-		p.refused.add(ctx, d)
+		p.refused.add(ctx, d, notSigned)
 		return Answer{Status: d.Status, Verdict: d.Verdict, Message: d.Reason}
 	}
 	a := &store.Arrival{Delivery: *d}
+	if len(a.Body) > keptBody {
+		// A copy: a part would keep the whole in memory for as long as it waits.
+		a.Body = bytes.Clone(a.Body[:keptBody])
+	}
 	// Not clipped: 200 characters may be more bytes, and half an id is another.
 	a.VendorJobID, a.Status = env.jobID, http.StatusOK
 	if err := p.groups.commit(ctx, a); err != nil {
@@ -154,6 +153,15 @@ func (p *Pipeline) verified(ctx context.Context, e *endpoint, in Incoming, versi
 	}
 	p.noteUse(ctx, e, f)
 	return Answer{Status: a.Status, Verdict: a.Verdict, Message: "taken up"}
+}
+
+// envelopeOf reads what a verified delivery is about.
+func (p *Pipeline) envelopeOf(in Incoming) (envelope, error) {
+	env, err := p.cfg.Fields.readEnvelope(in.Body)
+	if named := in.Header.Get(p.cfg.Signature.EventHeader); err == nil && named != "" && env.event != "" && named != env.event {
+		err = errors.New("the event in the header is not the one in the body")
+	}
+	return env, err
 }
 
 // stale reports a body whose timestamp is older than the setting allows. A
@@ -193,7 +201,8 @@ func (p *Pipeline) RefuseUnread(ctx context.Context, endpoint string, header htt
 	}
 	d := p.delivery(Incoming{Header: header, Source: source, ReceivedAt: p.now()}, &e.webhook.ID)
 	d.Verdict, d.Status, d.Reason = store.VerdictRefused, status, reason
-	p.refused.add(ctx, d)
+	d.Unsigned = header.Get(p.cfg.Signature.Header) == ""
+	p.refused.add(ctx, d, notSigned)
 }
 
 // KnownEndpoint reports whether the endpoint is one of ours, so that others

@@ -76,7 +76,6 @@ func (c *secretCache) fresh(ctx context.Context, name string) (*endpoint, error)
 	if name == "" || len(name) > endpointChars {
 		return nil, store.ErrNotFound
 	}
-	now := c.p.now()
 	w, err := c.p.store.WebhookByEndpoint(ctx, name)
 	if err != nil {
 		if errors.Is(err, store.ErrNotFound) {
@@ -84,6 +83,17 @@ func (c *secretCache) fresh(ctx context.Context, name string) (*endpoint, error)
 		}
 		return nil, err
 	}
+	e, err := c.open(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	c.keep(name, e)
+	return e, nil
+}
+
+// open reads the secrets of a webhook that are good now.
+func (c *secretCache) open(ctx context.Context, w *store.Webhook) (*endpoint, error) {
+	now := c.p.now()
 	rows, err := c.p.store.Secrets(ctx, w.ID, now)
 	if err != nil {
 		return nil, fmt.Errorf("secrets of webhook %d: %w", w.ID, err)
@@ -100,7 +110,6 @@ func (c *secretCache) fresh(ctx context.Context, name string) (*endpoint, error)
 		}
 		e.versions = append(e.versions, one)
 	}
-	c.keep(name, e)
 	return e, nil
 }
 

@@ -172,4 +172,5 @@ func (r *rig) age() {
 	r.exec(`UPDATE river_job SET attempted_at = attempted_at - interval '1 hour' WHERE state = 'running'`)
 	r.exec(`DELETE FROM river_leader`)
 	r.exec(`UPDATE jobs SET lease_until = lease_until - interval '1 hour' WHERE state = 'calling'`)
+	r.exec(`UPDATE rotations SET lease_until = lease_until - interval '1 hour'`)
 }

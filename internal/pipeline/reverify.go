@@ -1,0 +1,258 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/riverqueue/river"
+
+	"rollcall/store"
+)
+
+// TakenUp is what became of refused deliveries that were verified again.
+type TakenUp struct {
+	Recovered int // Verified now, and taken up like any other.
+	Refused   int // Still signed by no secret that is good today.
+	Already   int // Taken up before, or never refused.
+	Cut       int // Not whole here, so that nothing can verify them.
+}
+
+func (t *TakenUp) add(o TakenUp) {
+	t.Recovered += o.Recovered
+	t.Refused += o.Refused
+	t.Already += o.Already
+	t.Cut += o.Cut
+}
+
+// Bounds of verifying again.
+const (
+	mostTakenUp = 1000 // Deliveries of one press.
+	takeUpGroup = 50   // Deliveries of one transaction.
+)
+
+// TakeUpAgain verifies refused deliveries again with the secrets that are good
+// today, and takes up those that match like any other: event, wake and task in
+// one transaction, committed before it returns. The answer that the vendor got
+// then stays on record. Doing it twice is harmless. At most 1000 ids.
+func (p *Pipeline) TakeUpAgain(ctx context.Context, deliveryIDs []int64) (TakenUp, error) {
+	var out TakenUp
+	if len(deliveryIDs) > mostTakenUp {
+		return out, fmt.Errorf("%d deliveries are more than the %d that one press may be about", len(deliveryIDs), mostTakenUp)
+	}
+	known := map[int64]*endpoint{}
+	for ids := range slices.Chunk(deliveryIDs, takeUpGroup) {
+		rows, err := p.store.RefusedByID(ctx, ids)
+		if err != nil {
+			return out, fmt.Errorf("read refused deliveries: %w", err)
+		}
+		got, err := p.takeUp(ctx, rows, known)
+		out.add(got)
+		out.Already += len(ids) - len(rows)
+		if err != nil {
+			return out, err
+		}
+	}
+	// Nobody's word: a rotation or a registration asked, which have their own line.
+	if store.ActorOf(ctx).Source == "" {
+		return out, nil
+	}
+	return out, p.store.Audit(ctx, p.now(), store.Change{What: "delivery.verify", Kind: "delivery", ID: idsText(deliveryIDs), After: out})
+}
+
+// idsText is a few ids to be read by people.
+func idsText(ids []int64) string {
+	const shown = 10
+	var out strings.Builder
+	for i, id := range ids[:min(len(ids), shown)] {
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		fmt.Fprint(&out, id)
+	}
+	if len(ids) > shown {
+		fmt.Fprintf(&out, " and %d more", len(ids)-shown)
+	}
+	return out.String()
+}
+
+// takeUpQuarantine is TakeUpAgain for everything of a webhook that is
+// quarantined. It reports how many it looked at as well.
+func (p *Pipeline) takeUpQuarantine(ctx context.Context, webhookID int64) (TakenUp, int, error) {
+	var out TakenUp
+	seen, after := 0, int64(0)
+	known := map[int64]*endpoint{}
+	for {
+		rows, err := p.store.Refused(ctx, webhookID, after, takeUpGroup)
+		if err != nil || len(rows) == 0 {
+			return out, seen, err
+		}
+		got, err := p.takeUp(ctx, rows, known)
+		out.add(got)
+		if err != nil {
+			return out, seen, err
+		}
+		seen, after = seen+len(rows), rows[len(rows)-1].ID
+	}
+}
+
+// takeUp verifies refused deliveries and takes up those that match, in one
+// transaction.
+func (p *Pipeline) takeUp(ctx context.Context, rows []store.Delivery, known map[int64]*endpoint) (TakenUp, error) {
+	var out TakenUp
+	var group []*store.Arrival
+	var unreadable []*store.Delivery
+	for i := range rows {
+		d := &rows[i]
+		e, err := p.endpointOf(ctx, d, known)
+		if err != nil {
+			return out, err
+		}
+		switch p.again(e, d) {
+		case againCut:
+			out.Cut++
+		case againRefused:
+			out.Refused++
+		case againUnreadable:
+			out.Refused++
+			unreadable = append(unreadable, d)
+		case againGood:
+			group = append(group, &store.Arrival{Delivery: *d})
+		}
+	}
+	recovered, err := p.recoverAll(ctx, group, unreadable)
+	out.Recovered += recovered
+	out.Already += len(group) - recovered
+	return out, err
+}
+
+// endpointOf is the delivery's webhook with its secrets, read once; nil when
+// it came to none, or to one that is gone.
+func (p *Pipeline) endpointOf(ctx context.Context, d *store.Delivery, known map[int64]*endpoint) (*endpoint, error) {
+	if d.WebhookID == nil {
+		return nil, nil
+	}
+	if e, ok := known[*d.WebhookID]; ok {
+		return e, nil
+	}
+	w, err := p.store.Webhook(ctx, *d.WebhookID)
+	if errors.Is(err, store.ErrNotFound) {
+		known[*d.WebhookID] = nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read webhook %d: %w", *d.WebhookID, err)
+	}
+	e, err := p.secrets.open(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	known[*d.WebhookID] = e
+	return e, nil
+}
+
+// The ends of looking at a refused delivery again.
+type againEnd int
+
+const (
+	againRefused againEnd = iota
+	againCut
+	againUnreadable
+	againGood
+)
+
+// again looks at a refused delivery as if it came now, and fills in what it
+// finds.
+func (p *Pipeline) again(e *endpoint, d *store.Delivery) againEnd {
+	if e == nil {
+		return againRefused
+	}
+	if d.BodySize > int64(len(d.Body)) {
+		return againCut
+	}
+	in := Incoming{Header: keptHeader(d.Headers), Body: d.Body, Source: d.Source, ReceivedAt: d.ReceivedAt}
+	version, f, ok := e.verify(p.signed(in), p.cfg.Signature, p.now())
+	if !ok || p.stale(in) {
+		return againRefused
+	}
+	d.SecretVersion, d.SignatureForm = &version, f.String()
+	env, err := p.envelopeOf(in)
+	d.EventType, d.VendorDeliveryID = clip(env.event, keptText), clip(env.deliveryID, keptText)
+	if err != nil {
+		d.Reason = err.Error()
+		return againUnreadable
+	}
+	d.VendorJobID = env.jobID
+	return againGood
+}
+
+// keptHeader reads headers as keepHeaders keeps them.
+func keptHeader(kept []byte) http.Header {
+	h := http.Header{}
+	if json.Unmarshal(kept, &h) != nil {
+		return http.Header{} // Removed with the body after the time they are kept for.
+	}
+	return h
+}
+
+// recoverAll commits deliveries that are good after all, with the wakes they
+// cause, and what is signed but can't be read.
+func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unreadable []*store.Delivery) (int, error) {
+	if len(group)+len(unreadable) == 0 {
+		return 0, nil
+	}
+	slices.SortStableFunc(group, func(a, b *store.Arrival) int { return strings.Compare(a.VendorJobID, b.VendorJobID) })
+	recovered, now := 0, p.now()
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		for _, d := range unreadable {
+			if _, err := tx.NoteUnreadable(ctx, d); err != nil {
+				return err
+			}
+		}
+		jobs, n, err := tx.Recover(ctx, group, now)
+		if err != nil {
+			return err
+		}
+		recovered = n
+		woken, err := tx.WakeByWebhook(ctx, jobs, now)
+		if err != nil {
+			return err
+		}
+		return p.woken(ctx, tx, woken, store.NetWebhook, "a delivery from quarantine was verified")
+	})
+	if err != nil {
+		return 0, fmt.Errorf("take up %d refused deliveries: %w", len(group), err)
+	}
+	p.groups.claim(ctx, group)
+	return recovered, nil
+}
+
+// reverifyArgs asks that what is quarantined of a webhook be verified again,
+// since a secret was stored. Running twice is harmless: a delivery is taken up
+// once.
+type reverifyArgs struct {
+	WebhookID int64 `json:"webhook_id"`
+}
+
+// Kind implements river.JobArgs.
+func (reverifyArgs) Kind() string { return "reverify" }
+
+type reverifyWorker struct {
+	river.WorkerDefaults[reverifyArgs]
+	p *Pipeline
+}
+
+// Work implements river.Worker.
+func (w *reverifyWorker) Work(ctx context.Context, task *river.Job[reverifyArgs]) error {
+	got, _, err := w.p.takeUpQuarantine(ctx, task.Args.WebhookID)
+	if got.Recovered > 0 {
+		w.p.log.InfoContext(ctx, "deliveries taken up from quarantine",
+			slog.Int64("webhook_id", task.Args.WebhookID), slog.Int("deliveries", got.Recovered))
+	}
+	return ofTask(err, "verify again what is quarantined of webhook", task.Args.WebhookID)
+}

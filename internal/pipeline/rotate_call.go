@@ -1,0 +1,203 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/riverqueue/river"
+
+	"rollcall/internal/geonode"
+	"rollcall/store"
+)
+
+// callRotate asks the vendor for a new secret and stores it before anything
+// else. The old one is dead at the vendor before the answer is here.
+func (p *Pipeline) callRotate(ctx context.Context, id int64) error {
+	wait, err := p.gates.wait(ctx, store.GateSubmit)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return river.JobSnooze(wait)
+	}
+	now := p.now()
+	r, err := p.store.ClaimRotation(ctx, id, now, now.Add(rotateLease))
+	if errors.Is(err, store.ErrNotFound) {
+		return river.JobSnooze(rotateGap) // Somebody else calls; the lease tells when not any more.
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.noteUnknown(ctx, r); err != nil {
+		return err
+	}
+	w, err := p.store.Webhook(ctx, r.WebhookID)
+	if err != nil {
+		return err
+	}
+	secret, err := p.newSecret(ctx, w)
+	// What the call brought is written down though the task's time is over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err != nil {
+		return p.rotateFailed(ctx, r, err)
+	}
+	return p.storeRotated(ctx, r, secret)
+}
+
+func (p *Pipeline) newSecret(ctx context.Context, w *store.Webhook) (geonode.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, rotateCall)
+	defer cancel()
+	secret, _, err := p.vendor.RotateSecret(ctx, *w.VendorWebhookID)
+	return secret, err
+}
+
+// noteUnknown has the webhook's state say that the vendor may sign with a
+// secret that nobody here has seen.
+func (p *Pipeline) noteUnknown(ctx context.Context, r *store.Rotation) error {
+	if r.State != store.RotationSecretUnknown {
+		return nil
+	}
+	_, err := p.store.MoveWebhook(ctx, r.WebhookID, store.WebhookRotating, store.WebhookSecretUnknown, p.now())
+	return err
+}
+
+// storeRotated puts the new secret into use. The webhook's row is locked for
+// it, so that a delivery is either quarantined before, and looked through
+// after, or checked against the new secret.
+func (p *Pipeline) storeRotated(ctx context.Context, r *store.Rotation, secret geonode.Secret) error {
+	now := p.now()
+	until, late := now.Add(p.cfg.GraceTime), false
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.LockWebhook(ctx, r.WebhookID); err != nil {
+			return err
+		}
+		version, err := tx.NextSecretVersion(ctx, r.WebhookID)
+		if err != nil {
+			return err
+		}
+		stored, err := tx.StoreRotation(ctx, r.ID, r.Attempt, version, now, until)
+		if err != nil {
+			return err
+		}
+		sealed := p.sealer.seal(secretPlace(r.WebhookID, version), []byte(secret.Reveal()))
+		if late = !stored; late {
+			// Another call has begun since, and its secret is the present one.
+			return tx.AddLateSecret(ctx, r.WebhookID, version, sealed, now, until)
+		}
+		if err := tx.AddSecret(ctx, r.WebhookID, version, sealed, now, until); err != nil {
+			return err
+		}
+		return p.secretStored(ctx, tx, r.ID, version)
+	})
+	if err != nil {
+		return fmt.Errorf("store the new secret of webhook %d: %w", r.WebhookID, err)
+	}
+	p.mode.forget()
+	p.log.InfoContext(ctx, "webhook secret stored", slog.Int64("webhook_id", r.WebhookID), slog.Int64("rotation_id", r.ID), slog.Bool("late", late))
+	return nil
+}
+
+// secretStored is what belongs to the storing: the webhook is what it was, and
+// in an emergency the older secrets end.
+func (p *Pipeline) secretStored(ctx context.Context, tx store.Tx, id int64, version int) error {
+	r, err := tx.Rotation(ctx, id) // A press may have made it an emergency during the call.
+	if err != nil {
+		return err
+	}
+	if _, err := tx.SettleWebhook(ctx, r.WebhookID, r.WebhookWas, p.now()); err != nil {
+		return err
+	}
+	if r.Emergency {
+		_, err = tx.EndSecrets(ctx, r.WebhookID, version, p.now())
+	}
+	return err
+}
+
+// rotateFailed ends a call that brought no secret. When the vendor may have
+// made one all the same, the next call makes another; when it certainly has
+// not, the old one is still good.
+func (p *Pipeline) rotateFailed(ctx context.Context, r *store.Rotation, cause error) error {
+	wait, account, err := p.gates.failed(ctx, store.GateSubmit, cause)
+	if err != nil {
+		return err
+	}
+	lost := geonode.CertaintyOf(cause) == geonode.Unknown
+	if !lost && !account && p.rotateHopeless(r, cause) {
+		return p.failRotation(ctx, r, cause)
+	}
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.LockWebhook(ctx, r.WebhookID); err != nil { // First, as a press does.
+			return err
+		}
+		freed, err := tx.FreeRotation(ctx, r.ID, r.Attempt, lost, said(cause))
+		if err != nil || !freed || !lost {
+			return err
+		}
+		_, err = tx.MoveWebhook(ctx, r.WebhookID, store.WebhookRotating, store.WebhookSecretUnknown, p.now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.log.WarnContext(ctx, "webhook secret not rotated, trying again", slog.Int64("webhook_id", r.WebhookID),
+		slog.Bool("answer_lost", lost), slog.Any("error", cause))
+	if !account {
+		gap := doubling(rotateGap, rotateGapMax, r.Attempt-1)
+		wait = gap/2 + jitter(gap/2)
+	}
+	return river.JobSnooze(wait)
+}
+
+// rotateHopeless reports a refusal that another try won't change, or one that
+// has gone on for too long. While the vendor may sign with a secret nobody saw
+// there is no giving up, unless it does not know the webhook any more.
+func (p *Pipeline) rotateHopeless(r *store.Rotation, cause error) bool {
+	if errors.Is(cause, geonode.ErrNotFound) {
+		return true
+	}
+	e, ok := errors.AsType[*geonode.Error](cause)
+	forGood := ok && !e.Retryable() || p.now().Sub(r.StartedAt) > rotateGiveUp
+	return forGood && r.Lost == 0
+}
+
+// failRotation gives a rotation up that the vendor refused: the old secret is
+// still the one it signs with.
+func (p *Pipeline) failRotation(ctx context.Context, r *store.Rotation, cause error) error {
+	is := r.WebhookWas
+	if errors.Is(cause, geonode.ErrNotFound) {
+		is = store.WebhookGone
+	}
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.LockWebhook(ctx, r.WebhookID); err != nil {
+			return err
+		}
+		ended, err := tx.EndRotation(ctx, r.ID, store.RotationFailed, 0, said(cause), p.now())
+		if err != nil || !ended {
+			return err
+		}
+		if _, err := tx.SettleWebhook(ctx, r.WebhookID, is, p.now()); err != nil {
+			return err
+		}
+		// What was answered 503 meanwhile may be looked at like any other.
+		return p.queue.reverify(ctx, tx, r.WebhookID)
+	})
+	p.mode.forget()
+	p.log.WarnContext(ctx, "webhook secret not rotated", slog.Int64("webhook_id", r.WebhookID), slog.Any("error", cause))
+	return err
+}
+
+// said is what the vendor said, for people; what went wrong on the way is said
+// in our words.
+func said(cause error) string {
+	if e, ok := errors.AsType[*geonode.Error](cause); ok && e.Message != "" {
+		return clip(e.Message, keptText)
+	}
+	if geonode.CertaintyOf(cause) == geonode.Unknown {
+		return "the answer was lost"
+	}
+	return "the vendor did not do it"
+}
+
