@@ -33,6 +33,8 @@ CREATE INDEX delivery_log_http_idx ON delivery_log (http_status, created_at DESC
 CREATE INDEX delivery_log_class_idx ON delivery_log ((http_status / 100), created_at DESC, id DESC) WHERE http_status IS NOT NULL;
 CREATE INDEX delivery_log_attempt_idx ON delivery_log (attempt, created_at DESC, id DESC) WHERE attempt <> 1;
 CREATE INDEX delivery_log_job_idx ON delivery_log (vendor_job_id, created_at DESC, id DESC) WHERE vendor_job_id <> '';
+-- What a reconcile run goes through, for jobs whose event did not arrive.
+CREATE INDEX delivery_log_missed_idx ON delivery_log (created_at, id) WHERE status <> 'success';
 -- By the id that deliveries carry, whatever webhook they came to.
 CREATE INDEX delivery_log_vendor_idx ON delivery_log (vendor_id);
 -- What is here as a delivery, and what isn't.

@@ -78,8 +78,13 @@ type Config struct {
 	VendorConcurrency int             // Calls at once a process, each way; 8.
 	GraceTime         time.Duration   // How long an old secret stays good; 24 h.
 	QuarantineRows    int             // Refused deliveries kept a webhook; 1000.
-	Signature         SignatureSettings
-	Fields            FieldSettings
+	// How long the bodies and headers of deliveries, the deliveries, and the rows
+	// of the vendor's delivery log are kept; 30, 90 and 90 days.
+	KeepBodies, KeepDeliveries, KeepLog time.Duration
+	RetainEvery                         time.Duration // 1 h.
+	MirrorPages                         int           // Of one reading of a delivery log; 2000.
+	Signature                           SignatureSettings
+	Fields                              FieldSettings
 }
 
 // withDefaults fills in what was left zero.
@@ -106,6 +111,10 @@ func (c Config) withDefaults() Config {
 		{&c.AdoptGap, 2 * time.Minute},
 		{&c.ProbeEvery, time.Minute},
 		{&c.GraceTime, 24 * time.Hour},
+		{&c.KeepBodies, 30 * 24 * time.Hour},
+		{&c.KeepDeliveries, 90 * 24 * time.Hour},
+		{&c.KeepLog, 90 * 24 * time.Hour},
+		{&c.RetainEvery, time.Hour},
 	} {
 		if *d.at == 0 {
 			*d.at = d.value
@@ -122,6 +131,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.QuarantineRows == 0 {
 		c.QuarantineRows = 1000
+	}
+	if c.MirrorPages == 0 {
+		c.MirrorPages = 2000
 	}
 	if c.RetryGaps == nil {
 		c.RetryGaps = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
