@@ -388,7 +388,7 @@ func (p *Pipeline) ReadLogNow(ctx context.Context) (int, error) {
 		if err := tx.Audit(ctx, p.now(), store.Change{What: "delivery_log.read", Kind: "delivery_log", After: map[string]int{"webhooks": len(ids)}}); err != nil {
 			return err
 		}
-		return p.queue.mirror(ctx, tx, ids)
+		return p.queue.insert(ctx, tx, forEach(ids, queueUpkeep, unended(), func(id int64) river.JobArgs { return mirrorArgs{WebhookID: id} }))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("read the delivery log: %w", err)
