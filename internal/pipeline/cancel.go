@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -96,7 +97,14 @@ func (c *CancelPlan) accepted(n store.OpenCount) {
 // CancelBatch stops what can be stopped of a batch and says what that was.
 // Twice does no more than once.
 func (p *Pipeline) CancelBatch(ctx context.Context, batchID int64) (CancelPlan, error) {
-	if err := p.store.FlagBatch(ctx, batchID, p.now()); err != nil {
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		now := p.now()
+		if err := tx.FlagBatch(ctx, batchID, now); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, now, store.Change{What: "batch.cancel", Kind: "batch", ID: strconv.FormatInt(batchID, 10)})
+	})
+	if err != nil {
 		return CancelPlan{}, fmt.Errorf("mark batch %d: %w", batchID, err)
 	}
 	return p.cancel(ctx, store.Scope{BatchID: batchID})
@@ -104,6 +112,9 @@ func (p *Pipeline) CancelBatch(ctx context.Context, batchID int64) (CancelPlan, 
 
 // CancelJobs is CancelBatch for the jobs named.
 func (p *Pipeline) CancelJobs(ctx context.Context, jobIDs []int64) (CancelPlan, error) {
+	if err := p.auditCancelJobs(ctx, jobIDs); err != nil {
+		return CancelPlan{}, fmt.Errorf("cancel jobs: %w", err)
+	}
 	return p.cancel(ctx, store.Scope{JobIDs: jobIDs})
 }
 

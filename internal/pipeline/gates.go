@@ -98,6 +98,9 @@ func (g *gateWatch) passed(ctx context.Context, name string) error {
 	return nil
 }
 
+// byPerson says that a person opened a gate, and not a call that went through.
+const byPerson = "person"
+
 // resume opens a paused gate and says so, once for each pause.
 func (g *gateWatch) resume(ctx context.Context, name, by string) error {
 	defer g.forget()
@@ -106,7 +109,14 @@ func (g *gateWatch) resume(ctx context.Context, name, by string) error {
 		return fmt.Errorf("read gate %s: %w", name, err)
 	}
 	now := g.p.now()
-	opened, err := g.p.store.ResumeGate(ctx, name, now)
+	opened := false
+	err = g.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		var err error
+		if opened, err = tx.ResumeGate(ctx, name, now); err != nil || !opened || by != byPerson {
+			return err
+		}
+		return tx.Audit(ctx, now, store.Change{What: "dispatch.resume", Kind: "gate", ID: name, Before: pausedFacts(gate)})
+	})
 	if err != nil {
 		return fmt.Errorf("resume gate %s: %w", name, err)
 	}
@@ -199,7 +209,7 @@ func pauseReason(e *geonode.Error) string {
 // has what waited for the next probe done now.
 func (p *Pipeline) ResumeDispatch(ctx context.Context) error {
 	for _, name := range []string{store.GateSubmit, store.GateRead} {
-		if err := p.gates.resume(ctx, name, "person"); err != nil {
+		if err := p.gates.resume(ctx, name, byPerson); err != nil {
 			return err
 		}
 	}

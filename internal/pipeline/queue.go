@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/rivertype"
 
+	"rollcall/internal/geonode"
 	"rollcall/store"
 )
 
@@ -103,6 +104,8 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &reconcileWorker{p: p})
 	river.AddWorker(workers, &syncWorker{p: p})
 	river.AddWorker(workers, &cancelWorker{p: p})
+	river.AddWorker(workers, &replayWorker{p: p})
+	river.AddWorker(workers, &refetchWorker{p: p})
 	river.AddWorker(workers, &mirrorWorker{p: p})
 	river.AddWorker(workers, &rotateWorker{p: p})
 	river.AddWorker(workers, &reverifyWorker{p: p})
@@ -115,9 +118,9 @@ func newQueue(p *Pipeline) (*queue, error) {
 		cfg.Queues = map[string]river.QueueConfig{
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
 			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
-			queueRotate: {MaxWorkers: 4},
+			queueRotate: {MaxWorkers: geonode.MaxWebhooks},
 		}
-		if !p.cfg.NoReconcile {
+		if !p.cfg.NoReconcile && !p.cfg.OnlyReplay {
 			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(everyFull(p.cfg.ReconcileEvery),
 				func() (river.JobArgs, *river.InsertOpts) {
 					return reconcileArgs{Trigger: "timer"}, reconcileOpts()
@@ -192,7 +195,7 @@ func (q *queue) dispatch(ctx context.Context, tx store.Tx, jobs []*store.Job, at
 
 // settle adds a settle task for each woken job that has none under way.
 func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
-	return q.insert(ctx, tx, forEach(jobIDs, queueSettle, active(), func(id int64) river.JobArgs { return settleArgs{JobID: id} }))
+	return q.settleLive(ctx, tx, forEach(jobIDs, queueSettle, active(), func(id int64) river.JobArgs { return settleArgs{JobID: id} }))
 }
 
 // sync adds the tasks that make items' sync calls.
@@ -307,8 +310,8 @@ func (q *queue) hurry(ctx context.Context) error {
 }
 
 // reconcile asks for a run; while one waits or runs, it joins that.
-func (q *queue) reconcile(ctx context.Context, trigger string) error {
-	_, err := q.client.Insert(ctx, reconcileArgs{Trigger: trigger}, reconcileOpts())
+func (q *queue) reconcile(ctx context.Context, tx store.Tx, trigger string) error {
+	_, err := q.client.InsertTx(ctx, tx.SQL(), reconcileArgs{Trigger: trigger}, reconcileOpts())
 	return err
 }
 

@@ -38,7 +38,13 @@ func (w *reconcileWorker) Work(ctx context.Context, task *river.Job[reconcileArg
 
 // ReconcileNow asks for a run at a person's word; it joins one under way.
 func (p *Pipeline) ReconcileNow(ctx context.Context) error {
-	if err := p.queue.reconcile(ctx, "person"); err != nil {
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := p.queue.reconcile(ctx, tx, byPerson); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, p.now(), store.Change{What: "reconcile.run", Kind: "reconcile"})
+	})
+	if err != nil {
 		return fmt.Errorf("ask for a reconcile run: %w", err)
 	}
 	return nil

@@ -113,6 +113,9 @@ func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, done *Resubmi
 			items, jobs = items+int64(n), jobs+int64(len(r.parts))
 			all, locked = append(all, r), locked[n:]
 		}
+		if err := p.auditResubmit(ctx, tx, all, jobs); err != nil {
+			return err
+		}
 		return countReopened(ctx, tx, all, p.now())
 	})
 	if err != nil {

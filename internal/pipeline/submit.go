@@ -100,7 +100,10 @@ func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) 
 		return Submitted{}, err
 	}
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return p.writeBatch(ctx, tx, b, lines, plan)
+		if err := p.writeBatch(ctx, tx, b, lines, plan); err != nil {
+			return err
+		}
+		return p.auditSubmit(ctx, tx, "batch.submit", b)
 	})
 	if errors.Is(err, store.ErrTaken) && b.SubmitToken != nil {
 		return p.submittedBefore(ctx, *b.SubmitToken)

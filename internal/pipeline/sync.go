@@ -50,7 +50,10 @@ func (p *Pipeline) TryNow(ctx context.Context, s Submission) (Submitted, error) 
 		if err := tx.InsertSyncCall(ctx, lines.first, b.CreatedAt); err != nil {
 			return err
 		}
-		return p.queue.sync(ctx, tx, []int64{lines.first})
+		if err := p.queue.sync(ctx, tx, []int64{lines.first}); err != nil {
+			return err
+		}
+		return p.auditSubmit(ctx, tx, "batch.try", b)
 	})
 	if errors.Is(err, store.ErrTaken) && b.SubmitToken != nil {
 		return p.submittedBefore(ctx, *b.SubmitToken)
