@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"rollcall/store"
@@ -156,7 +157,10 @@ func (p *Pipeline) woken(ctx context.Context, tx store.Tx, woken []int64, net st
 // SettleNow wakes a job at a person's word.
 func (p *Pipeline) SettleNow(ctx context.Context, jobID int64) error {
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return p.wake(ctx, tx, []int64{jobID}, store.NetReplay, "asked for by a person")
+		if err := p.wake(ctx, tx, []int64{jobID}, store.NetReplay, "asked for by a person"); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, p.now(), store.Change{What: "job.settle", Kind: "job", ID: strconv.FormatInt(jobID, 10)})
 	})
 	if err != nil {
 		return fmt.Errorf("wake job %d: %w", jobID, err)
