@@ -22,17 +22,17 @@ type Reading struct {
 func (t Tx) NoteReading(ctx context.Context, r Reading) (bool, error) {
 	n, err := affected(t.db.NewRaw(`UPDATE jobs SET vendor_status = ?, vendor_reports = coalesce(?::jsonb, vendor_reports),
 			next_poll_at = CASE WHEN state = 'accepted' THEN ?::timestamptz END,
-			overdue = overdue OR ?, not_found = 0, not_found_at = NULL
+			overdue = overdue OR ?, not_found = 0, not_found_at = NULL, look = 'running'
 		WHERE id = ? AND wake_seq = ? AND state IN ('accepted', 'given_up')`,
 		r.VendorStatus, jsonArg(r.Reports), r.NextPollAt, r.Overdue, r.JobID, r.SeenSeq).Exec(ctx))
 	return n == 1, err
 }
 
-// PutOff sets the next poll of a job whose vendor could not be asked, unless it
-// was woken since, which it reports as false.
-func (t Tx) PutOff(ctx context.Context, jobID, seenSeq int64, next time.Time) (bool, error) {
-	n, err := affected(t.db.NewRaw(`UPDATE jobs SET next_poll_at = CASE WHEN state = 'accepted' THEN ?::timestamptz END
-		WHERE id = ? AND wake_seq = ? AND state IN ('accepted', 'given_up')`, next, jobID, seenSeq).Exec(ctx))
+// PutOff sets the next poll of a job whose look showed nothing, for the reason
+// that look gives, unless it was woken since, which it reports as false.
+func (t Tx) PutOff(ctx context.Context, jobID, seenSeq int64, look Look, next time.Time) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE jobs SET next_poll_at = CASE WHEN state = 'accepted' THEN ?::timestamptz END, look = ?
+		WHERE id = ? AND wake_seq = ? AND state IN ('accepted', 'given_up')`, next, look, jobID, seenSeq).Exec(ctx))
 	return n == 1, err
 }
 
@@ -72,7 +72,7 @@ func (t Tx) TurnPage(ctx context.Context, p PageTurn) error {
 // there were, counting this one only when the last is at least gap old.
 func (t Tx) NotePass(ctx context.Context, jobID int64, now time.Time, gap time.Duration, next time.Time) (int, error) {
 	var passes []int
-	err := t.db.NewRaw(`UPDATE jobs SET settle_page = 1,
+	err := t.db.NewRaw(`UPDATE jobs SET settle_page = 1, look = 'incomplete',
 			settle_passes = settle_passes + CASE WHEN settle_pass_at IS NULL OR settle_pass_at <= ?since THEN 1 ELSE 0 END,
 			settle_pass_at = CASE WHEN settle_pass_at IS NULL OR settle_pass_at <= ?since THEN ?now ELSE settle_pass_at END,
 			next_poll_at = CASE WHEN state = 'accepted' THEN ?next::timestamptz END

@@ -118,7 +118,7 @@ func moves() []move {
 			return tx.NoteReading(ctx, store.Reading{JobID: id, NextPollAt: now})
 		}},
 		{"put off", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
-			return tx.PutOff(ctx, id, 0, now)
+			return tx.PutOff(ctx, id, 0, store.LookNoAnswer, now)
 		}},
 		{"pass", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return positive(tx.NotePass(ctx, id, now, time.Second, now))

@@ -117,6 +117,7 @@ type Job struct {
 	Misnumbered       bool
 	Charged           int64
 	CancelRequestedAt *time.Time
+	Look              Look // What the last look found that did not settle it.
 }
 
 // VendorID is the vendor's id for the job, or "" before it is known.
@@ -195,6 +196,7 @@ type Delivery struct {
 	Diagnosis        string     // Why it was refused, worked out after the answer.
 	DiagnosedAt      *time.Time
 	SecretLost       bool // Signed with a secret that nobody ever saw.
+	Unsigned         bool // Refused, and carried no signature at all.
 }
 
 // ProcessedEvent is the idempotency record of a vendor job's event.

@@ -28,6 +28,56 @@ const (
 	JobSplit     JobState = "split"
 )
 
+// Look is what a look at an open job found, when it did not settle it.
+type Look string
+
+// The looks. Incomplete: the job has ended at the vendor, which has not
+// reported all of it yet.
+const (
+	LookRunning    Look = "running"
+	LookNotFound   Look = "not_found"
+	LookNoAnswer   Look = "no_answer"
+	LookIncomplete Look = "incomplete"
+)
+
+// ReplayState is where a replay stands.
+type ReplayState string
+
+// The states of a replay: planned, then running or paused, then done or
+// cancelled.
+const (
+	ReplayPlanned   ReplayState = "planned"
+	ReplayRunning   ReplayState = "running"
+	ReplayPaused    ReplayState = "paused"
+	ReplayDone      ReplayState = "done"
+	ReplayCancelled ReplayState = "cancelled"
+)
+
+// ReplayOutcome is what a replay came to for one job.
+type ReplayOutcome string
+
+// The outcomes: one for each job. Failed: Rollcall gave the job up. Error: the
+// vendor could not be asked.
+const (
+	ReplayAlreadySettled ReplayOutcome = "already_settled"
+	ReplaySettledNow     ReplayOutcome = "settled_now"
+	ReplayStillRunning   ReplayOutcome = "still_running"
+	ReplayFailed         ReplayOutcome = "failed"
+	ReplayUnknown        ReplayOutcome = "unknown_to_vendor"
+	ReplayError          ReplayOutcome = "error"
+)
+
+// Refetched is what fetching a settled job once more came to.
+type Refetched string
+
+// What refetching finds.
+const (
+	RefetchedSame    Refetched = "same"
+	RefetchedDiffers Refetched = "differs"
+	RefetchedUnknown Refetched = "unknown_to_vendor"
+	RefetchedError   Refetched = "error"
+)
+
 // ItemState is where an item stands.
 type ItemState string
 

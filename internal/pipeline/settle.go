@@ -210,7 +210,7 @@ func (s *settling) callFailed(ctx context.Context, cause error) error {
 	}
 	next := s.nextPoll(ctx, s.job, now)
 	return s.putOff(ctx, func(ctx context.Context, tx store.Tx) (bool, error) {
-		return tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next)
+		return tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, store.LookNoAnswer, next)
 	})
 }
 
@@ -243,7 +243,7 @@ func (s *settling) notFound(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, next); err != nil || !ended {
+		if ended, err = tx.PutOff(ctx, s.job.ID, s.job.WakeSeq, store.LookNotFound, next); err != nil || !ended {
 			return err
 		}
 		if n < forgottenReads || now.Sub(first) < s.cfg.ForgottenAfter || s.job.State != store.JobAccepted {
