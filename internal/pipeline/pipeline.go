@@ -54,6 +54,9 @@ type Config struct {
 	NoPoll, NoReconcile bool
 	// OnlySubmit makes a pipeline that accepts work but runs no workers.
 	OnlySubmit bool
+	// OnlyReplay makes a pipeline that runs replays and settles, and leaves all
+	// else to the servers beside it.
+	OnlyReplay bool
 
 	PollFirst, PollCap, PollMaxWait time.Duration // 1 s, 30 s, 30 min.
 	PollTick                        time.Duration // How often due jobs are looked for; 500 ms.
@@ -76,8 +79,10 @@ type Config struct {
 	ProbeEvery        time.Duration   // Between two tries of a paused account; 60 s.
 	VendorRPS         float64         // Submits a second a process; 20.
 	VendorConcurrency int             // Calls at once a process, each way; 8.
+	ReplayRPS         float64         // Calls a second that all replays together ask for; 10.
 	GraceTime         time.Duration   // How long an old secret stays good; 24 h.
-	QuarantineRows    int             // Refused deliveries kept a webhook; 1000.
+	QuarantineRows    int             // Refused deliveries kept a webhook; 1000, and as many again while its secret is changed.
+	QuarantineBytes   int64           // Their bodies; 50 MB, and as much again.
 	// How long the bodies and headers of deliveries, the deliveries, and the rows
 	// of the vendor's delivery log are kept; 30, 90 and 90 days.
 	KeepBodies, KeepDeliveries, KeepLog time.Duration
@@ -126,11 +131,17 @@ func (c Config) withDefaults() Config {
 	if c.VendorRPS == 0 {
 		c.VendorRPS = 20
 	}
+	if c.ReplayRPS == 0 {
+		c.ReplayRPS = 10
+	}
 	if c.VendorConcurrency == 0 {
 		c.VendorConcurrency = 8
 	}
 	if c.QuarantineRows == 0 {
 		c.QuarantineRows = 1000
+	}
+	if c.QuarantineBytes == 0 {
+		c.QuarantineBytes = 50e6
 	}
 	if c.MirrorPages == 0 {
 		c.MirrorPages = 2000
@@ -213,6 +224,9 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	}
 	p.working.Store(true)
 	p.beat.Store(p.now().UnixNano())
+	if p.cfg.OnlyReplay {
+		return nil
+	}
 	p.loops.Go(func() { p.pollLoop(loopCtx) })
 	p.loops.Go(func() { p.listLoop(loopCtx) })
 	p.loops.Go(func() { p.sweepLoop(loopCtx) })

@@ -59,8 +59,8 @@ func (p *Pipeline) wakeGroup(ctx context.Context,
 	return n, nil
 }
 
-// Sweep looks after claims without a holder, reconcile runs that died, held
-// events and the foreign.
+// Sweep looks after claims without a holder, reconcile runs and replays whose
+// process died, held events and the foreign.
 func (p *Pipeline) Sweep(ctx context.Context) error {
 	now := p.now()
 	expired, err := p.store.ExpiredClaims(ctx, now, sweepGroup)
@@ -76,6 +76,12 @@ func (p *Pipeline) Sweep(ctx context.Context) error {
 		return fmt.Errorf("ask for adoption: %w", err)
 	}
 	if err := p.sweepRuns(ctx, now); err != nil {
+		return err
+	}
+	if err := p.sweepUndiagnosed(ctx); err != nil {
+		return fmt.Errorf("look for refused deliveries: %w", err)
+	}
+	if err := p.sweepReplays(ctx, now); err != nil {
 		return err
 	}
 	held, err := p.store.HeldKnown(ctx, sweepGroup)
@@ -143,15 +149,20 @@ func (p *Pipeline) wake(ctx context.Context, tx store.Tx, ids []int64, net store
 
 // woken adds what belongs to a wake: its line in the timeline and the task.
 func (p *Pipeline) woken(ctx context.Context, tx store.Tx, woken []int64, net store.Net, why string) error {
+	if err := p.noteWoken(ctx, tx, woken, net, why); err != nil {
+		return err
+	}
+	return p.queue.settle(ctx, tx, woken)
+}
+
+// noteWoken adds the lines in the timeline that belong to wakes.
+func (p *Pipeline) noteWoken(ctx context.Context, tx store.Tx, woken []int64, net store.Net, why string) error {
 	now := p.now()
 	events := make([]store.JobEvent, len(woken))
 	for i, id := range woken {
 		events[i] = store.JobEvent{JobID: id, At: now, Kind: "woken", Net: net, Detail: why}
 	}
-	if err := tx.InsertEvents(ctx, events); err != nil {
-		return err
-	}
-	return p.queue.settle(ctx, tx, woken)
+	return tx.InsertEvents(ctx, events)
 }
 
 // SettleNow wakes a job at a person's word.
