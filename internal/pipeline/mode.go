@@ -79,6 +79,13 @@ func (m *modeWatch) judge(ctx context.Context, now time.Time) (bool, string, err
 	if reason := notLive(hooks); reason != "" {
 		return false, reason, nil
 	}
+	none, err := m.p.WebhooksUnavailable(ctx)
+	if err != nil {
+		return false, "", fmt.Errorf("look whether the vendor has webhooks: %w", err)
+	}
+	if none != nil && none.Asked == askedToList {
+		return false, "the vendor says that webhooks are not available", nil
+	}
 	rec, err := m.p.store.WebhookRecord(ctx, recordLength, recordWithin, now)
 	if err != nil {
 		return false, "", fmt.Errorf("look at the webhooks' record: %w", err)

@@ -22,33 +22,108 @@ func EventTypes() []string {
 // webhookPath is where the vendor posts, before the endpoint's own name.
 const webhookPath = "/webhooks/geonode/"
 
-// RegisterWebhooks makes sure there is a live subscription of ours for each
-// event type at PublicURL. Event types that have one are left as they are.
+// RegisterWebhooks makes sure there is a subscription of ours for each event
+// type at PublicURL. Event types that have one are left as they are, also when
+// it is paused, or needs a repair; one that the vendor lost is made anew. What
+// keeps it from that is a *WebhookError.
 func (p *Pipeline) RegisterWebhooks(ctx context.Context) ([]*store.Webhook, error) {
-	defer p.mode.forget()
-	if p.cfg.PublicURL == "" {
-		return nil, errors.New("webhooks need ROLLCALL_PUBLIC_URL: the address under which the vendor reaches this server")
+	if err := p.needAddress(); err != nil {
+		return nil, err
 	}
+	release, err := p.store.HoldWebhooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	defer p.mode.forget()
 	have, err := p.store.Webhooks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at the webhooks: %w", err)
 	}
-	mine := map[string]*store.Webhook{}
-	for _, w := range have {
-		begun := w.State == store.WebhookRegistering && mine[w.EventType] == nil
-		if (begun || w.State == store.WebhookLive) && strings.HasPrefix(w.URL, p.cfg.PublicURL+"/") {
-			mine[w.EventType] = w
-		}
-	}
 	for _, event := range EventTypes() {
-		if err := p.register(ctx, event, mine[event]); err != nil {
-			return nil, fmt.Errorf("register %s: %w", event, err)
+		mine := p.best(event, have)
+		if err := p.registerBest(ctx, event, mine); err != nil {
+			return nil, err
 		}
-		if mine[event] == nil {
+		if mine == nil {
 			p.sayReplaced(ctx, event, have)
 		}
 	}
 	return p.store.Webhooks(ctx)
+}
+
+// needAddress refuses where the vendor can't reach us.
+func (p *Pipeline) needAddress() error {
+	if p.cfg.PublicURL != "" {
+		return nil
+	}
+	return &WebhookError{Text: "Webhooks need ROLLCALL_PUBLIC_URL: the address under which the vendor reaches this server."}
+}
+
+// best is the webhook that an event type has, or nil: one that works before
+// one that could, one that could before one that was lost. Those of another
+// address don't count.
+func (p *Pipeline) best(event string, have []*store.Webhook) *store.Webhook {
+	var best *store.Webhook
+	for _, w := range have {
+		counts := w.EventType == event && (strings.HasPrefix(w.URL, p.cfg.PublicURL+"/") || w.State == store.WebhookGone)
+		if counts && (best == nil || rank(w) < rank(best)) {
+			best = w
+		}
+	}
+	return best
+}
+
+func rank(w *store.Webhook) int {
+	switch w.State {
+	case store.WebhookLive, store.WebhookRotating:
+		return 0
+	case store.WebhookPaused, store.WebhookInactive, store.WebhookMoved, store.WebhookSecretUnknown:
+		return 1
+	case store.WebhookRegistering:
+		return 2
+	case store.WebhookGone, store.WebhookRemoved:
+	}
+	return 3
+}
+
+// registerBest registers an event type that has no webhook, or carries on with
+// what was begun and not ended, or was lost.
+func (p *Pipeline) registerBest(ctx context.Context, event string, w *store.Webhook) error {
+	switch {
+	case w == nil:
+		w = p.newWebhook(event)
+		if err := p.store.InsertWebhook(ctx, w); err != nil {
+			return fmt.Errorf("write the webhook for %s: %w", event, err)
+		}
+		return p.register(ctx, w, false, store.WebhookRemoved)
+	case w.State == store.WebhookGone:
+		return p.registerAnew(ctx, w)
+	case w.State == store.WebhookRegistering && w.VendorWebhookID == nil:
+		return p.register(ctx, w, true, store.WebhookRemoved)
+	}
+	return nil
+}
+
+// registerAnew makes a webhook that the vendor lost once more, at our present
+// address. Its endpoint stays, so late retries of the lost one still find it,
+// and the old secret is good for them until its end.
+func (p *Pipeline) registerAnew(ctx context.Context, w *store.Webhook) error {
+	w.URL, w.VendorWebhookID, w.Adopted = p.addressOf(w), nil, false
+	begun, err := p.store.BeginAgain(ctx, w, store.WebhookGone, p.now())
+	if err != nil {
+		return fmt.Errorf("begin webhook %d anew: %w", w.ID, err)
+	}
+	if !begun {
+		return errMeanwhile()
+	}
+	w.State = store.WebhookRegistering
+	// Whether the vendor has it under that address again is anybody's guess.
+	if err := p.register(ctx, w, true, store.WebhookGone); err != nil {
+		return err
+	}
+	p.log.WarnContext(ctx, "webhook replaced", slog.String("event", w.EventType), slog.Int64("webhook_id", w.ID), slog.String("was", string(store.WebhookGone)))
+	return nil
 }
 
 // sayReplaced says which earlier webhooks a new one stands in for.
@@ -60,36 +135,62 @@ func (p *Pipeline) sayReplaced(ctx context.Context, event string, have []*store.
 	}
 }
 
-// register makes one subscription, or carries on with one that was begun and
-// not ended. The row comes before the call, so that an answer that is lost can
-// be found again by its address, which is like no other; the secret is stored
-// before anything else is done with the answer.
-func (p *Pipeline) register(ctx context.Context, event string, w *store.Webhook) error {
-	if w != nil && w.State == store.WebhookLive {
-		return nil
-	}
-	begun := w != nil
-	if !begun {
-		w = p.newWebhook(event)
-		if err := p.store.InsertWebhook(ctx, w); err != nil {
-			return err
-		}
-	}
-	made, doubt, err := p.createOrFind(ctx, w, begun)
-	if err != nil && doubt {
-		return fmt.Errorf("the vendor may have made it, which the next registration looks at: %w", err)
-	}
-	if err != nil {
-		_, moveErr := p.store.MoveWebhook(context.WithoutCancel(ctx), w.ID, w.State, store.WebhookRemoved, p.now())
-		return errors.Join(err, moveErr)
-	}
+// register makes one subscription whose row is registering; when it may have
+// been made already, it is looked for first. The row comes before the call, so
+// that an answer that is lost can be found again by its address, which is like
+// no other; the secret is stored before anything else is done with the answer.
+// When there certainly is none, the webhook goes to the state given.
+func (p *Pipeline) register(ctx context.Context, w *store.Webhook, doubt bool, none store.WebhookState) error {
+	made, doubt, err := p.createOrFind(ctx, w, doubt)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
+	if err != nil && doubt {
+		return &WebhookError{Text: "The webhook for " + w.EventType + " may have been made, and its answer is lost: " + vendorSaid(err) +
+			". Register again: it is looked for by its address first, and never made twice.", cause: err}
+	}
+	if err != nil {
+		_, moveErr := p.store.MoveWebhook(ctx, w.ID, w.State, none, p.now())
+		return errors.Join(p.notRegistered(ctx, w, err), moveErr)
+	}
 	if err := p.registered(ctx, w, made); err != nil {
+		return fmt.Errorf("write down the webhook for %s: %w", w.EventType, err)
+	}
+	p.log.InfoContext(ctx, "webhook registered", slog.String("event", w.EventType), slog.Int64("webhook_id", w.ID))
+	return nil
+}
+
+// notRegistered says why the vendor made no webhook.
+func (p *Pipeline) notRegistered(ctx context.Context, w *store.Webhook, cause error) error {
+	full, err := p.accountFull(ctx, cause)
+	if err != nil {
 		return err
 	}
-	p.log.InfoContext(ctx, "webhook registered", slog.String("event", event), slog.Int64("webhook_id", w.ID))
-	return nil
+	if full {
+		return &WebhookError{Text: fmt.Sprintf("The webhook for %s is not registered: the account has all the %d webhooks it may have. "+
+			"Remove one that isn't needed, here or at the vendor.", w.EventType, geonode.MaxWebhooks), cause: cause}
+	}
+	none, err := p.noteUnavailable(ctx, cause, askedToRegister)
+	if err != nil {
+		return err
+	}
+	if none != nil {
+		return &WebhookError{Text: none.Text(), cause: cause}
+	}
+	return &WebhookError{Text: "The webhook for " + w.EventType + " is not registered: " + vendorSaid(cause) + ".", cause: cause}
+}
+
+// accountFull reports that a refusal came because the account has as many
+// webhooks as it may: which status that has is not published.
+func (p *Pipeline) accountFull(ctx context.Context, cause error) (bool, error) {
+	e, ok := errors.AsType[*geonode.Error](cause)
+	if !ok || e.Status < 400 || e.Status >= 500 {
+		return false, nil
+	}
+	list, err := p.allWebhooks(ctx)
+	if ctx.Err() != nil {
+		return false, err
+	}
+	return err == nil && len(list) >= geonode.MaxWebhooks, nil
 }
 
 func (p *Pipeline) newWebhook(event string) *store.Webhook {
@@ -98,28 +199,40 @@ func (p *Pipeline) newWebhook(event string) *store.Webhook {
 		Endpoint: newEndpoint(), EventType: event, Description: "Rollcall", State: store.WebhookRegistering,
 		CreatedAt: now, StateAt: now,
 	}
-	w.URL = p.cfg.PublicURL + webhookPath + w.Endpoint
+	w.URL = p.addressOf(w)
 	return w
+}
+
+// addressOf is the address that a webhook of ours has at present.
+func (p *Pipeline) addressOf(w *store.Webhook) string {
+	return p.cfg.PublicURL + webhookPath + w.Endpoint
 }
 
 // registered writes down what the vendor made, the secret first.
 func (p *Pipeline) registered(ctx context.Context, w *store.Webhook, made madeWebhook) error {
 	now := p.now()
 	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		version, err := tx.NextSecretVersion(ctx, w.ID)
-		if err != nil {
-			return err
-		}
-		sealed := p.sealer.seal(secretPlace(w.ID, version), []byte(made.secret.Reveal()))
-		if err := tx.AddSecret(ctx, w.ID, version, sealed, now, now.Add(p.cfg.GraceTime)); err != nil {
+		if err := p.addSecret(ctx, tx, w.ID, made.secret.Reveal(), now); err != nil {
 			return err
 		}
 		if err := tx.SetWebhookVendorID(ctx, w.ID, made.id); err != nil {
 			return err
 		}
-		_, err = tx.MoveWebhook(ctx, w.ID, w.State, store.WebhookLive, now)
-		return err
+		if _, err := tx.MoveWebhook(ctx, w.ID, w.State, store.WebhookLive, now); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, now, webhookChange("register", w, nil, audited{Event: w.EventType, VendorID: made.id, State: store.WebhookLive}))
 	})
+}
+
+// addSecret stores a webhook's next secret version, sealed.
+func (p *Pipeline) addSecret(ctx context.Context, tx store.Tx, webhookID int64, secret string, now time.Time) error {
+	version, err := tx.NextSecretVersion(ctx, webhookID)
+	if err != nil {
+		return err
+	}
+	sealed := p.sealer.seal(secretPlace(webhookID, version), []byte(secret))
+	return tx.AddSecret(ctx, webhookID, version, sealed, now, now.Add(p.cfg.GraceTime))
 }
 
 // registerTries bounds the tries of a registration against a busy vendor.
@@ -184,83 +297,6 @@ func (p *Pipeline) findAndRotate(ctx context.Context, url string) (madeWebhook, 
 		}
 	}
 	return madeWebhook{}, nil
-}
-
-// allWebhooks reads the vendor's list; ten is the most an account may have.
-func (p *Pipeline) allWebhooks(ctx context.Context) ([]geonode.Webhook, error) {
-	var out []geonode.Webhook
-	for page := 1; page <= 10; page++ {
-		got, err := p.vendor.ListWebhooks(ctx, geonode.ListParams{Page: page})
-		if err != nil {
-			return nil, err
-		}
-		// What can't be read may be ours, and must not be taken for gone.
-		if err := whole(got.ListPage); err != nil {
-			return nil, err
-		}
-		out = append(out, got.Items...)
-		if lastPage(got.ListPage, page, len(got.Items)) {
-			break
-		}
-	}
-	return out, nil
-}
-
-// CheckWebhooks compares our subscriptions with the vendor's list: one that
-// went inactive, moved or vanished without us is marked so, and one that came
-// back is live again.
-func (p *Pipeline) CheckWebhooks(ctx context.Context) error {
-	defer p.mode.forget()
-	mine, err := p.store.Webhooks(ctx)
-	if err != nil || len(mine) == 0 {
-		return err
-	}
-	list, err := p.allWebhooks(ctx)
-	if err != nil {
-		return err
-	}
-	byID := map[string]*geonode.Webhook{}
-	for i := range list {
-		byID[list[i].ID] = &list[i]
-	}
-	for _, w := range mine {
-		if w.VendorWebhookID == nil {
-			continue
-		}
-		is := standing(w, byID)
-		if is == w.State && w.CheckedAt != nil && p.now().Sub(*w.CheckedAt) < time.Minute {
-			continue
-		}
-		// Another state by now is somebody else's, such as a rotation's: it stands.
-		moved, err := p.store.MoveWebhook(ctx, w.ID, w.State, is, p.now())
-		if err != nil {
-			return err
-		}
-		if moved && is != w.State {
-			p.log.WarnContext(ctx, "webhook changed at the vendor", slog.String("event", w.EventType), slog.Int64("webhook_id", w.ID),
-				slog.String("was", string(w.State)), slog.String("is", string(is)))
-		}
-	}
-	return nil
-}
-
-// standing is the state that the vendor's list gives a webhook of ours. One
-// whose secret is being changed keeps its state: rotation decides it.
-func standing(w *store.Webhook, byID map[string]*geonode.Webhook) store.WebhookState {
-	v, there := byID[*w.VendorWebhookID]
-	switch {
-	case w.State == store.WebhookRotating || w.State == store.WebhookSecretUnknown:
-		return w.State
-	case !there:
-		return store.WebhookGone
-	case v.Inactive() && w.State == store.WebhookPaused:
-		return store.WebhookPaused
-	case v.Inactive():
-		return store.WebhookInactive
-	case v.URL != w.URL:
-		return store.WebhookMoved
-	}
-	return store.WebhookLive
 }
 
 // newEndpoint is a name nobody can guess: 160 random bits.
