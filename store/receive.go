@@ -116,14 +116,8 @@ func (t Tx) insertArrivals(ctx context.Context, group []*Arrival) error {
 	for _, a := range group {
 		c.add(&a.Delivery)
 	}
-	return c.insert(ctx, t)
-}
-
-// InsertDelivery writes one delivery, for those that were refused.
-func (t Tx) InsertDelivery(ctx context.Context, d *Delivery) error {
-	c := newDeliveryColumns(1)
-	c.add(d)
-	return c.insert(ctx, t)
+	_, err := c.insert(ctx, t)
+	return err
 }
 
 // deliveryColumns are deliveries turned on their side, as unnest takes them.
@@ -135,6 +129,7 @@ type deliveryColumns struct {
 	version                                         []*int32
 	micros, size                                    []int64
 	headers, body                                   [][]byte
+	unsigned                                        []bool
 }
 
 func newDeliveryColumns(n int) *deliveryColumns {
@@ -155,27 +150,31 @@ func (c *deliveryColumns) add(d *Delivery) {
 	c.version = append(c.version, version)
 	c.micros, c.size = append(c.micros, d.Micros), append(c.size, d.BodySize)
 	c.headers, c.body = append(c.headers, d.Headers), append(c.body, d.Body)
+	c.unsigned = append(c.unsigned, d.Unsigned)
 }
 
-func (c *deliveryColumns) insert(ctx context.Context, t Tx) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO deliveries (webhook_id, received_at, verdict, status, reason,
+// insert writes the deliveries and returns their ids.
+func (c *deliveryColumns) insert(ctx context.Context, t Tx) ([]int64, error) {
+	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO deliveries (webhook_id, received_at, verdict, status, reason,
 			event_type, vendor_job_id, vendor_delivery_id, secret_version, signature_form, source, micros,
-			headers, body, body_size)
+			headers, body, body_size, unsigned)
 		SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::smallint[], $5::text[],
 			$6::text[], $7::text[], $8::text[], $9::integer[], $10::text[], $11::text[], $12::bigint[],
-			$13::bytea[], $14::bytea[], $15::bigint[])`,
+			$13::bytea[], $14::bytea[], $15::bigint[], $16::boolean[])
+		RETURNING id`,
 		c.webhook, c.at, c.verdict, c.status, c.reason, c.event, c.job, c.vendorID, c.version, c.form, c.by,
-		c.micros, c.headers, c.body, c.size)
-	return translate(err)
-}
-
-// TrimQuarantine deletes refused deliveries of a webhook beyond the newest
-// limit, taking the newest of the largest source first, so that a flood from
-// one source cannot push out what others sent.
-func (t Tx) TrimQuarantine(ctx context.Context, webhookID int64, limit int) (int64, error) {
-	return affected(t.db.NewRaw(`DELETE FROM deliveries WHERE id IN (
-			SELECT id FROM (
-				SELECT id, row_number() OVER (PARTITION BY source ORDER BY id) AS rank
-				FROM deliveries WHERE webhook_id = ? AND verdict IN ('refused', 'unreadable')) ranked
-			ORDER BY rank, id OFFSET ?)`, webhookID, limit).Exec(ctx))
+		c.micros, c.headers, c.body, c.size, c.unsigned)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	ids := make([]int64, 0, len(c.webhook))
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, translate(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, translate(rows.Err())
 }

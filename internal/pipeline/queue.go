@@ -104,6 +104,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &reconcileWorker{p: p})
 	river.AddWorker(workers, &syncWorker{p: p})
 	river.AddWorker(workers, &cancelWorker{p: p})
+	river.AddWorker(workers, &diagnoseWorker{p: p})
 	river.AddWorker(workers, &replayWorker{p: p})
 	river.AddWorker(workers, &refetchWorker{p: p})
 	river.AddWorker(workers, &mirrorWorker{p: p})

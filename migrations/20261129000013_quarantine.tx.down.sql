@@ -1,0 +1,2 @@
+DROP TABLE refused_counts;
+ALTER TABLE deliveries DROP COLUMN unsigned;
