@@ -107,6 +107,23 @@ func webhookLook(word string) look {
 	}
 }
 
+func rotationLook(word string) look {
+	switch word {
+	case "calling":
+		return look{"wait", "refresh", "Asking the vendor"}
+	case "secret_unknown":
+		return look{"bad", "key", "Secret unknown"}
+	case "stored":
+		return look{"wait", "loader", "Looking through"}
+	case "done":
+		return look{"ok", "circle-check", "Done"}
+	case "failed":
+		return look{"bad", "circle-x", "Not done"}
+	default:
+		return unknownLook(word)
+	}
+}
+
 func roleLook(word string) look {
 	switch word {
 	case RoleAdmin:

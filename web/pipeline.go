@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"rollcall/internal/pipeline"
+	"rollcall/store"
 )
 
 // Pipeline is what the pages ask of rollcall/internal/pipeline: everything
@@ -40,6 +41,8 @@ type Pipeline interface {
 	ReconcileNow(ctx context.Context) error
 	// ResumeDispatch opens a gate that a 401 or 402 paused.
 	ResumeDispatch(ctx context.Context) error
+	// Rotate begins to change a webhook's secret, or joins the change under way.
+	Rotate(ctx context.Context, webhookID int64, emergency bool) (*store.Rotation, error)
 	// WebhooksTrusted reports whether jobs are expected home by webhook now.
 	WebhooksTrusted(ctx context.Context) (bool, error)
 	// WorkersHealthy says what keeps the background work from running.

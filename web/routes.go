@@ -115,6 +115,9 @@ func (s *Server) routes() []route {
 		{method: post, path: "/reconcile", who: operators, handle: s.reconcileNow},
 		{method: post, path: "/dispatch/resume", who: operators, handle: s.resumeDispatch},
 		{method: get, path: "/webhooks", who: admins, handle: s.webhooks},
+		{method: get, path: "/webhooks/:id/rotation", who: admins, handle: s.rotation},
+		{method: get, path: "/webhooks/:id/rotation/live", who: admins, handle: s.rotationLive, stream: true},
+		{method: post, path: "/webhooks/:id/rotate", who: admins, handle: s.rotate},
 		{method: get, path: "/users", who: admins, handle: s.users},
 		{method: get, path: "/account", who: analysts, handle: s.account},
 

@@ -2,8 +2,8 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -14,28 +14,25 @@ import (
 
 // Bounds of reading the log at the end of a rotation.
 const (
-	logCall     = 12 * time.Second // All pages of one look; a task's time must hold it.
+	logTime     = 12 * time.Second // One stretch; a task's time must hold it.
 	logGap      = 5 * time.Second  // Before another look when one failed.
 	logPatience = 5 * time.Minute  // After that the reconciler does it: a rotation must end.
 )
 
-// readRefusals looks in the vendor's delivery log for what was refused since
-// the rotation began, and wakes the jobs of ours among it: what nothing can
+// readRefusals reads the vendor's delivery log whole and wakes the jobs of ours
+// whose deliveries were refused since the rotation began: what nothing can
 // verify any more settles all the same.
 func (p *Pipeline) readRefusals(ctx context.Context, r *store.Rotation) error {
-	ids, refused, err := p.refusedSince(ctx, r)
+	more, err := p.readLogFor(ctx, r)
 	if err != nil {
 		return p.logUnread(ctx, r, err)
 	}
-	known, err := p.store.KnownVendorIDs(ctx, ids)
+	if more {
+		return nil // The next step goes on with it.
+	}
+	refused, wake, err := p.refusedSince(ctx, r)
 	if err != nil {
 		return err
-	}
-	var wake []int64
-	for _, job := range known {
-		if unsettled(job) {
-			wake = append(wake, job.ID)
-		}
 	}
 	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := p.wake(ctx, tx, wake, store.NetReplay, "its delivery was refused while the webhook's secret changed"); err != nil {
@@ -43,6 +40,24 @@ func (p *Pipeline) readRefusals(ctx context.Context, r *store.Rotation) error {
 		}
 		return tx.RotationRead(ctx, r.ID, refused, len(wake), "", p.now())
 	})
+}
+
+// readLogFor reads a stretch of the webhook's log, from its beginning for each
+// rotation, and reports whether there is more.
+func (p *Pipeline) readLogFor(ctx context.Context, r *store.Rotation) (bool, error) {
+	w, err := p.store.Webhook(ctx, r.WebhookID)
+	if err != nil {
+		return false, err
+	}
+	state, err := p.store.LogReadOf(ctx, w.ID)
+	if err != nil {
+		return false, err
+	}
+	begun := state.StartedAt != nil && !state.StartedAt.Before(*r.StoredAt)
+	ctx, cancel := context.WithTimeout(ctx, logTime)
+	defer cancel()
+	got, err := p.MirrorLog(ctx, w, !begun)
+	return got.Cut, err
 }
 
 // logUnread tries again later, for a while.
@@ -65,50 +80,32 @@ func (p *Pipeline) logUnread(ctx context.Context, r *store.Rotation, cause error
 	return river.JobSnooze(wait)
 }
 
-// refusedSince reads the jobs of refused attempts, and how many of those there
-// were, from the webhook's log.
-func (p *Pipeline) refusedSince(ctx context.Context, r *store.Rotation) ([]string, int, error) {
-	ctx, cancel := context.WithTimeout(ctx, logCall)
-	defer cancel()
-	w, err := p.store.Webhook(ctx, r.WebhookID)
-	if err != nil {
-		return nil, 0, err
-	}
-	var ids []string
+// refusedSince counts the attempts that failed since the rotation began, and
+// names the jobs of ours among them that are not settled.
+func (p *Pipeline) refusedSince(ctx context.Context, r *store.Rotation) (int, []int64, error) {
 	refused := 0
-	// An attempt that is pending will be tried again by the vendor itself.
-	for _, status := range []geonode.DeliveryStatus{geonode.DeliveryFailed, geonode.DeliveryAbandoned} {
-		got, n, err := p.refusedPages(ctx, *w.VendorWebhookID, status, p.clock.vendorTime(r.StartedAt))
+	var wake []int64
+	from := store.Key{At: p.clock.vendorTime(r.StartedAt)}
+	for {
+		rows, err := p.store.Unarrived(ctx, from, refusalGroup)
 		if err != nil {
-			return nil, 0, fmt.Errorf("read the %s rows: %w", status, err)
+			return 0, nil, err
 		}
-		ids, refused = append(ids, got...), refused+n
-	}
-	return ids, refused, nil
-}
-
-func (p *Pipeline) refusedPages(ctx context.Context, webhook string, status geonode.DeliveryStatus, since time.Time) ([]string, int, error) {
-	var ids []string
-	refused := 0
-	for page := 1; page <= refusalPages; page++ {
-		got, err := p.vendor.ListDeliveries(ctx, webhook, geonode.DeliveryParams{Page: page, Status: status})
-		if err != nil {
-			return nil, 0, err
-		}
-		for i := range got.Items {
-			d := &got.Items[i]
-			// The event may be older: it is the attempts since then that count.
-			if last := d.CreatedAt.Time; !last.IsZero() && last.Before(since) && (d.DeliveredAt.IsZero() || d.DeliveredAt.Before(since)) {
+		for i := range rows {
+			// An attempt that is pending will be tried again by the vendor itself.
+			if rows[i].WebhookID != r.WebhookID || geonode.DeliveryStatus(rows[i].Status) == geonode.DeliveryPending {
 				continue
 			}
 			refused++
-			if d.JobID != "" {
-				ids = append(ids, d.JobID)
+			if job := rows[i].JobID; job != nil {
+				wake = append(wake, *job)
 			}
 		}
-		if lastPage(got.ListPage, page, len(got.Items)) {
-			break
+		if len(rows) < refusalGroup {
+			slices.Sort(wake)
+			return refused, slices.Compact(wake), nil
 		}
+		last := &rows[len(rows)-1]
+		from = store.Key{At: last.CreatedAt, ID: last.ID}
 	}
-	return ids, refused, nil
 }
