@@ -173,7 +173,6 @@ type Unarrived struct {
 // after the key on.
 func (q Queries) Unarrived(ctx context.Context, from Key, limit int) ([]Unarrived, error) {
 	var out []Unarrived
-	err := q.db.NewRaw(`SELECT dl.id, dl.webhook_id, dl.vendor_job_id, dl.status, dl.http_status, dl.delivered_at, dl.created_at, j.id AS job_id
 	err := q.db.NewRaw(`SELECT dl.id, dl.webhook_id, dl.vendor_id, dl.attempt, dl.vendor_job_id, dl.status, dl.http_status, dl.delivered_at, dl.created_at, j.id AS job_id
 		FROM (SELECT * FROM delivery_log WHERE status <> 'success' AND (created_at, id) > (?, ?)
 			ORDER BY created_at, id LIMIT ?) AS dl
