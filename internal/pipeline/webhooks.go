@@ -225,14 +225,18 @@ func (p *Pipeline) registered(ctx context.Context, w *store.Webhook, made madeWe
 	})
 }
 
-// addSecret stores a webhook's next secret version, sealed.
+// addSecret stores a webhook's next secret version, sealed, and has what was
+// quarantined verified with it.
 func (p *Pipeline) addSecret(ctx context.Context, tx store.Tx, webhookID int64, secret string, now time.Time) error {
 	version, err := tx.NextSecretVersion(ctx, webhookID)
 	if err != nil {
 		return err
 	}
 	sealed := p.sealer.seal(secretPlace(webhookID, version), []byte(secret))
-	return tx.AddSecret(ctx, webhookID, version, sealed, now, now.Add(p.cfg.GraceTime))
+	if err := tx.AddSecret(ctx, webhookID, version, sealed, now, now.Add(p.cfg.GraceTime)); err != nil {
+		return err
+	}
+	return p.queue.reverify(ctx, tx, webhookID)
 }
 
 // registerTries bounds the tries of a registration against a busy vendor.
