@@ -30,6 +30,7 @@ type commands struct {
 	Migrate  migrateCmd  `cmd:"" help:"Look after the database's schema."`
 	User     userCmd     `cmd:"" help:"Look after people's accounts."`
 	Webhook  webhookCmd  `cmd:"" help:"Look after the vendor's webhooks."`
+	Secrets  secretsCmd  `cmd:"" help:"Look after what is encrypted at rest."`
 	Health   healthCmd   `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`
 	Settings settingsCmd `cmd:"" help:"List all settings: each is an environment variable and a flag."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

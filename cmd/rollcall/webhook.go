@@ -17,6 +17,7 @@ import (
 type webhookCmd struct {
 	Register webhookRegisterCmd `cmd:"" help:"Register a webhook for each event type at ROLLCALL_PUBLIC_URL, unless it is there."`
 	List     webhookListCmd     `cmd:"" help:"List the webhooks of this installation."`
+	Rotate   webhookRotateCmd   `cmd:"" help:"Change a webhook's secret without losing a delivery, and wait until it is done."`
 }
 
 type webhookRegisterCmd struct {

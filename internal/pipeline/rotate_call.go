@@ -200,4 +200,3 @@ func said(cause error) string {
 	}
 	return "the vendor did not do it"
 }
-
