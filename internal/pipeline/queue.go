@@ -119,7 +119,10 @@ func newQueue(p *Pipeline) (*queue, error) {
 		cfg.Queues = map[string]river.QueueConfig{
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
 			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
-			queueRotate: {MaxWorkers: geonode.MaxWebhooks},
+			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1},
+		}
+		if p.cfg.OnlyReplay {
+			cfg.Queues = map[string]river.QueueConfig{queueSettle: {MaxWorkers: p.cfg.VendorConcurrency}, queueReplay: {MaxWorkers: 1}}
 		}
 		if !p.cfg.NoReconcile && !p.cfg.OnlyReplay {
 			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(everyFull(p.cfg.ReconcileEvery),
