@@ -181,6 +181,14 @@ func (t Tx) EndRotation(ctx context.Context, id int64, to RotationState, recover
 	return n == 1, err
 }
 
+// CountSecretLost counts the kept deliveries that were signed with a secret
+// nobody saw.
+func (q Queries) CountSecretLost(ctx context.Context) (int64, error) {
+	var n int64
+	err := q.db.NewRaw(`SELECT count(*) FROM deliveries WHERE verdict IN ('refused', 'unreadable') AND secret_lost`).Scan(ctx, &n)
+	return n, translate(err)
+}
+
 // SettleWebhook moves a webhook whose secret was being changed to what it is
 // from now on; zero rows means that it was none of those any more.
 func (t Tx) SettleWebhook(ctx context.Context, id int64, to WebhookState, now time.Time) (int64, error) {

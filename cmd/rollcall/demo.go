@@ -29,6 +29,7 @@ type demoCmd struct {
 	AllowPrivate bool          `help:"Let the simulated vendor fetch pages from loopback and private addresses."`
 	Kind         string        `enum:"batch,extract,crawl,mixed" default:"batch" help:"The vendor's jobs to use: batch, extract, crawl, or mixed, which is all three: a tenth of the URLs is a crawl's."`
 	Faults       string        `placeholder:"NAME=RATE,..." help:"What the vendor does wrong and how often, such as drop=0.1,dup=0.1; none for nothing. Default: a mix."`
+	Rotate       time.Duration `placeholder:"EVERY" help:"Change the secret of every webhook this often while the batch runs. Default: never."`
 	Nets         []string      `enum:"webhook,poll,reconcile" default:"webhook,poll,reconcile" help:"The nets that are on."`
 	Seed         uint64        `default:"1" help:"Decides the pages and the faults."`
 	Data         string        `placeholder:"DIR" help:"Folder to keep the database in. Default: a temporary one, removed on exit."`
@@ -79,7 +80,9 @@ func (c *demoCmd) show(ctx context.Context, a *app, d *demo, text string) error 
 	if err != nil {
 		return err
 	}
+	turning := d.rotateEvery(limited, c.Rotate)
 	batch, err := d.follow(limited, ids, a.err)
+	err = errors.Join(err, turning())
 	if err != nil && ctx.Err() == nil && limited.Err() == nil {
 		return err
 	}
@@ -101,6 +104,9 @@ func (c *demoCmd) conclude(ctx context.Context, a *app, d *demo, ids []int64, ba
 		return err
 	}
 	sum := summarize(batch, books, took)
+	if sum.RefusedSecretLost, err = d.store.CountSecretLost(ctx); err != nil {
+		return err
+	}
 	if _, err := io.WriteString(a.err, sum.text()); err != nil {
 		return fmt.Errorf("print the roll call: %w", err)
 	}
@@ -124,6 +130,9 @@ func (c *demoCmd) conclude(ctx context.Context, a *app, d *demo, ids []int64, ba
 // check reports what is wrong with the other flags, before a database is started for them.
 func (c *demoCmd) check() error {
 	_, err := readFaults(c.Faults)
+	if c.Rotate < 0 || c.Rotate > 0 && c.Rotate < time.Second {
+		err = errors.Join(err, fmt.Errorf("--rotate=%s: must be at least 1s", c.Rotate))
+	}
 	if c.Timeout <= 0 {
 		err = errors.Join(err, fmt.Errorf("--timeout=%s: must be above zero", c.Timeout))
 	}

@@ -25,6 +25,11 @@ type summary struct {
 	Seconds     float64     `json:"seconds"`
 	Seed        uint64      `json:"seed"`
 	Sandbox     vendorBooks `json:"sandbox"`
+	// What the vendor saw of its signatures: rotations, and deliveries answered 401 that could have been verified.
+	Rotations    int `json:"rotations"`
+	RefusedValid int `json:"refused_valid"`
+	// RefusedSecretLost is deliveries signed with a secret whose answer was lost: nothing can verify them.
+	RefusedSecretLost int64 `json:"refused_secret_lost"`
 }
 
 // byNet splits the stored items.
@@ -70,7 +75,7 @@ func summarize(b *store.Batch, books sandbox.Books, took time.Duration) summary 
 			Sync: b.StoredSync,
 		},
 		VendorCalls: countCalls(books.Calls), Seconds: math.Round(took.Seconds()*100) / 100, Seed: books.Seed,
-		Sandbox: countBooks(books),
+		Sandbox: countBooks(books), Rotations: books.Deliveries.Rotations, RefusedValid: books.Deliveries.RefusedValid,
 	}
 }
 
@@ -128,6 +133,9 @@ func (s summary) balance() []string {
 	if n := s.ByNet; s.Stored != n.Webhook+n.Poll+n.Reconcile+n.Replay+n.Sync {
 		problems = append(problems, fmt.Sprintf("stored %d is not the sum over the nets %+v", s.Stored, n))
 	}
+	if s.RefusedValid != 0 {
+		problems = append(problems, fmt.Sprintf("%d deliveries were refused for good though their secret was known", s.RefusedValid))
+	}
 	if s.Outstanding != 0 {
 		problems = append(problems, fmt.Sprintf("%d URLs are outstanding", s.Outstanding))
 	}
@@ -141,9 +149,11 @@ Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
            %d accepted = %d stored + %d failed + %d cancelled + %d outstanding
   by net:  webhook %d, poll %d, reconcile %d, replay %d, sync %d
   vendor:  %d calls (%d submit, %d status, %d list, %d more pages of results, %d other); %d jobs; deliveries: %d arrived, %d dropped, %d sent twice
+  secrets: %d rotations, %d good deliveries refused, %d signed with a secret nobody saw
   time:    %.1f s
 `, s.Submitted, s.Invalid, s.Duplicate, s.Accepted, s.Accepted, s.Stored, s.Failed, s.Cancelled, s.Outstanding,
 		s.ByNet.Webhook, s.ByNet.Poll, s.ByNet.Reconcile, s.ByNet.Replay, s.ByNet.Sync,
 		s.VendorCalls.Total, s.VendorCalls.Submit, s.VendorCalls.Status, s.VendorCalls.List, s.VendorCalls.Results, s.VendorCalls.other(),
-		s.Sandbox.Jobs, s.Sandbox.Delivered, s.Sandbox.Dropped, s.Sandbox.Duplicated, s.Seconds)
+		s.Sandbox.Jobs, s.Sandbox.Delivered, s.Sandbox.Dropped, s.Sandbox.Duplicated,
+		s.Rotations, s.RefusedValid, s.RefusedSecretLost, s.Seconds)
 }

@@ -71,6 +71,12 @@ type DeliveryCounts struct {
 	Accepted   int `json:"accepted"`
 	Refused    int `json:"refused"`
 	Unanswered int `json:"unanswered"`
+	// RefusedValid is the attempts answered 401 though nothing was altered and the secret that signed them was told to
+	// the client, now or before a rotation.
+	RefusedValid int `json:"refused_valid"`
+	// Rotations is the secrets made by rotation, and SecretsUntold those of them whose answer was broken on purpose.
+	Rotations     int `json:"rotations"`
+	SecretsUntold int `json:"secrets_untold"`
 	// The rest counts what the faults did.
 	Duplicated     int `json:"duplicated"`
 	Delayed        int `json:"delayed"`

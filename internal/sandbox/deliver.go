@@ -257,6 +257,8 @@ func (s *Sandbox) sendTwice(d *delivery, req outgoing) int {
 type outgoing struct {
 	url, event, id, signature string
 	body                      []byte
+	hook                      *hook
+	secret                    string // Of the hook's that signed the body as it is; empty when none did.
 }
 
 // prepare builds and signs the request; false when the webhook is gone or paused.
@@ -284,14 +286,15 @@ func (s *Sandbox) prepare(d *delivery, n int) (outgoing, bool) {
 	if d.hook.oldSecret != "" && s.hits(FaultOldSig, key...) {
 		secret = d.hook.oldSecret
 	}
+	sound := secret
 	if s.hits(FaultWrongSig, key...) {
-		secret = "whsec_" + s.dice.text(32, "garbage", d.key)
+		secret, sound = "whsec_"+s.dice.text(32, "garbage", d.key), ""
 		s.sent.WrongSignature++
 	}
-	req := outgoing{url: d.hook.url, event: d.event, id: d.id, body: body}
+	req := outgoing{url: d.hook.url, event: d.event, id: d.id, body: body, hook: d.hook, secret: sound}
 	req.signature = Sign(s.switches.Signature, secret, d.id, d.stamp.String(), body)
 	if s.hits(FaultAlter, key...) {
-		req.body = bytes.Replace(body, []byte(`"data":{`), []byte(`"data":{"altered":true,`), 1)
+		req.body, req.secret = bytes.Replace(body, []byte(`"data":{`), []byte(`"data":{"altered":true,`), 1), ""
 		s.sent.Altered++
 	}
 	return req, true
@@ -335,6 +338,9 @@ func (s *Sandbox) post(o outgoing) int {
 		s.sent.Accepted++
 	default:
 		s.sent.Refused++
+	}
+	if o.secret != "" && !o.hook.untold[o.secret] && status == http.StatusUnauthorized {
+		s.sent.RefusedValid++
 	}
 	return status
 }

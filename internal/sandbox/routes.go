@@ -20,6 +20,8 @@ type call struct {
 	name    string // Of the endpoint, as the books count it.
 	account *account
 	body    []byte
+	// broken is called, with mu held, when the answer is not sent; nil does nothing.
+	broken func(*Sandbox)
 }
 
 // reply is a good answer.
@@ -93,6 +95,7 @@ func (s *Sandbox) serve(name string, do handler) http.HandlerFunc {
 			rep, err = do(c)
 		}
 		if err == nil && plan.reset {
+			s.breakAnswer(c)
 			s.count(c.name, 0)
 			panic(http.ErrAbortHandler)
 		}
@@ -126,6 +129,15 @@ func (s *Sandbox) admit(ctx context.Context, w http.ResponseWriter, c *call) (ca
 		return callPlan{}, errUnavailable(http.StatusServiceUnavailable)
 	}
 	return plan, plan.err
+}
+
+// breakAnswer notes what the client never got to know.
+func (s *Sandbox) breakAnswer(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.broken != nil {
+		c.broken(s)
+	}
 }
 
 // callPlan is what the faults hold for a call.

@@ -21,6 +21,7 @@ type hook struct {
 	updated     stamp
 	secret      string
 	oldSecret   string
+	untold      map[string]bool // Secrets whose answer was broken on purpose.
 	deleted     bool
 	refusals    int         // In a row.
 	log         []*attempt  // In the order of creation.
@@ -193,9 +194,22 @@ func (s *Sandbox) deleteWebhook(c *call) (reply, error) {
 func (s *Sandbox) rotateWebhook(c *call) (reply, error) {
 	return s.withHook(c, func(h *hook) reply {
 		h.oldSecret, h.secret = h.secret, s.secret()
+		s.sent.Rotations++
+		c.broken = h.forget(h.secret)
 		h.updated = s.dice.stampAt(s.clock(), "rotated", h.url)
 		return reply{http.StatusOK, wireSecret{Secret: h.secret}}
 	})
+}
+
+// forget is what a broken answer means for a new secret: the client never saw it. What it returns is called with mu held.
+func (h *hook) forget(secret string) func(*Sandbox) {
+	return func(s *Sandbox) {
+		if h.untold == nil {
+			h.untold = map[string]bool{}
+		}
+		h.untold[secret] = true
+		s.sent.SecretsUntold++
+	}
 }
 
 // listDeliveries is GET /v1/webhooks/{webhook_id}/deliveries.

@@ -311,3 +311,41 @@ func TestSign(t *testing.T) {
 		t.Errorf("base64: got %s and %s", std, raw)
 	}
 }
+
+// TestRefusedValid: the books count what a client refused and could have
+// verified; not a garbled signature, nor one by a secret whose answer was
+// broken.
+func TestRefusedValid(t *testing.T) {
+	t.Parallel()
+	refuse := func(int) int { return http.StatusUnauthorized }
+	for name, c := range map[string]struct {
+		faults, before Faults
+		want           int
+	}{
+		"Told":     {nil, nil, 1},
+		"WrongSig": {Faults{FaultWrongSig: 1}, nil, 0},
+		"Untold":   {nil, Faults{FaultResetAfterAccept: 1}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := quick()
+			cfg.RetryGaps = nil
+			r := setup(t, cfg)
+			id, _ := r.hook(newReceiver(t, refuse), "batch_completed")
+			if err := r.SetFaults(c.before); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.try("POST", "/v1/webhooks/"+id+"/rotate-secret", nil); (err != nil) != (c.before != nil) {
+				t.Fatalf("rotate: %v", err)
+			}
+			if err := r.SetFaults(c.faults); err != nil {
+				t.Fatal(err)
+			}
+			r.batch(MadeURLs(1, 1)...)
+			b := r.until("the delivery to be answered", func(b Books) bool { return b.Deliveries.Refused == 1 })
+			if b.Deliveries.RefusedValid != c.want || b.Deliveries.Rotations != 1 {
+				t.Errorf("got %+v, want %d valid ones refused and one rotation", b.Deliveries, c.want)
+			}
+		})
+	}
+}
