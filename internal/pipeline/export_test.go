@@ -18,6 +18,9 @@ const GroupQueue = groupQueue
 // EveryFull is the schedule of the reconcile timer.
 type EveryFull = everyFull
 
+// RefusedBytes is what refused deliveries take up that wait to be kept.
+func (p *Pipeline) RefusedBytes() int64 { return p.refused.bytes.Load() }
+
 // Queued is how many deliveries wait for a commit.
 func (p *Pipeline) Queued() int { return len(p.groups.queue) }
 

@@ -60,14 +60,12 @@ type quarantine struct {
 	held   map[int64]*holding // By webhook; the writer's own.
 	counts refusedCounts
 	told   atomic.Int64 // Unix seconds of the last line in the log.
-	// wrote is told of each transaction, for tests.
-	wrote func()
 }
 
 func newQuarantine(p *Pipeline) *quarantine {
 	return &quarantine{
 		p: p, queue: make(chan refusal, quarantineQueue), held: map[int64]*holding{},
-		counts: refusedCounts{by: map[countKey]store.RefusedCount{}}, wrote: func() {},
+		counts: refusedCounts{by: map[countKey]store.RefusedCount{}},
 	}
 }
 
@@ -108,7 +106,10 @@ func (q *quarantine) add(ctx context.Context, d *store.Delivery, checked int) {
 
 // drop counts a delivery that is not kept and, once a second, says so.
 func (q *quarantine) drop(ctx context.Context, d *store.Delivery, cause store.RefusedCause) {
-	n := q.counts.add(d, cause)
+	n := int64(1)
+	if d.WebhookID != nil {
+		n = q.counts.add(*d.WebhookID, d.ReceivedAt, d.Source, cause)
+	}
 	last, now := q.told.Load(), q.p.now().Unix()
 	if now == last || !q.told.CompareAndSwap(last, now) {
 		return
@@ -158,7 +159,6 @@ func (q *quarantine) gather(first refusal) []refusal {
 func (q *quarantine) write(group []refusal) {
 	ctx, cancel := context.WithTimeout(context.Background(), quarantineTime)
 	defer cancel()
-	defer q.wrote()
 	by := map[int64][]refusal{}
 	for _, r := range group {
 		defer q.bytes.Add(-r.size())
@@ -184,7 +184,7 @@ func (q *quarantine) keep(ctx context.Context, webhookID int64, list []refusal) 
 	checked := notSigned
 	for _, r := range list {
 		if !h.admits(r.d) {
-			q.drop(ctx, r.d, causeOf(r.d))
+			q.drop(ctx, r.d, causeOf(r.d.Unsigned))
 			continue
 		}
 		kept = append(kept, r.d)
@@ -208,8 +208,8 @@ func (q *quarantine) keep(ctx context.Context, webhookID int64, list []refusal) 
 	return err
 }
 
-func causeOf(d *store.Delivery) store.RefusedCause {
-	if d.Unsigned {
+func causeOf(unsigned bool) store.RefusedCause {
+	if unsigned {
 		return store.CauseUnsigned
 	}
 	return store.CauseFull
@@ -220,6 +220,7 @@ func causeOf(d *store.Delivery) store.RefusedCause {
 // is shared last: until then others may note its use.
 func (q *quarantine) insert(ctx context.Context, webhookID int64, kept []*store.Delivery, checked int, h *holding) ([]int64, bool, error) {
 	var ids []int64
+	var gone []store.Quarantined
 	stale := false
 	err := q.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
@@ -227,7 +228,7 @@ func (q *quarantine) insert(ctx context.Context, webhookID int64, kept []*store.
 			return err
 		}
 		if h.over() {
-			if err := q.trim(ctx, tx, webhookID); err != nil {
+			if gone, err = q.trim(ctx, tx, webhookID); err != nil {
 				return err
 			}
 		}
@@ -235,7 +236,11 @@ func (q *quarantine) insert(ctx context.Context, webhookID int64, kept []*store.
 		stale = checked != notSigned && newest > checked
 		return err
 	})
-	return ids, stale, err
+	if err != nil {
+		return nil, false, err
+	}
+	q.gone(webhookID, gone)
+	return ids, stale, nil
 }
 
 // holding is what is quarantined of a webhook, counted a moment ago at most,
@@ -246,12 +251,37 @@ func (q *quarantine) holding(ctx context.Context, webhookID int64, list []refusa
 	if ok && q.p.now().Sub(h.countedAt) < countFor && (!changing || !h.since.IsZero()) {
 		return h, nil
 	}
-	h, _, err := q.recount(ctx, q.p.store.Queries, webhookID)
-	return h, err
+	h, tooMuch, err := q.recount(ctx, q.p.store.Queries, webhookID)
+	if err != nil || len(tooMuch) == 0 {
+		return h, err
+	}
+	// Others write there as well, and a change of the secret that is over leaves
+	// more than there is room for.
+	err = q.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error { return tx.DropQuarantined(ctx, idsOf(tooMuch)) })
+	if err != nil {
+		return nil, err
+	}
+	q.gone(webhookID, tooMuch)
+	return h, nil
+}
+
+// gone counts rows that were deleted.
+func (q *quarantine) gone(webhookID int64, rows []store.Quarantined) {
+	for i := range rows {
+		q.counts.add(webhookID, rows[i].ReceivedAt, rows[i].Source, causeOf(rows[i].Unsigned))
+	}
+}
+
+func idsOf(rows []store.Quarantined) []int64 {
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	return ids
 }
 
 // recount counts a webhook's quarantine and returns what is too much of it.
-func (q *quarantine) recount(ctx context.Context, db store.Queries, webhookID int64) (*holding, []int64, error) {
+func (q *quarantine) recount(ctx context.Context, db store.Queries, webhookID int64) (*holding, []store.Quarantined, error) {
 	since, err := db.SecretChange(ctx, webhookID)
 	if err != nil {
 		return nil, nil, err
@@ -274,12 +304,12 @@ func (q *quarantine) recount(ctx context.Context, db store.Queries, webhookID in
 }
 
 // trim deletes what is too much, the rows that were just written among it.
-func (q *quarantine) trim(ctx context.Context, tx store.Tx, webhookID int64) error {
+func (q *quarantine) trim(ctx context.Context, tx store.Tx, webhookID int64) ([]store.Quarantined, error) {
 	_, tooMuch, err := q.recount(ctx, tx.Queries, webhookID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return tx.DropQuarantined(ctx, tooMuch)
+	return tooMuch, tx.DropQuarantined(ctx, idsOf(tooMuch))
 }
 
 // flush writes down what was counted instead of kept. What can't be written
@@ -313,15 +343,10 @@ type refusedCounts struct {
 }
 
 // add counts a delivery and returns how many wait to be written down.
-func (c *refusedCounts) add(d *store.Delivery, cause store.RefusedCause) int64 {
-	if d.WebhookID == nil {
-		return 0
-	}
-	one := store.RefusedCount{
-		WebhookID: *d.WebhookID, Day: d.ReceivedAt.UTC().Truncate(24 * time.Hour), Cause: cause,
-		Deliveries: 1, LastAt: d.ReceivedAt, LastSource: d.Source,
-	}
-	return c.put(one)
+func (c *refusedCounts) add(webhookID int64, at time.Time, source string, cause store.RefusedCause) int64 {
+	return c.put(store.RefusedCount{
+		WebhookID: webhookID, Day: at.UTC().Truncate(24 * time.Hour), Cause: cause, Deliveries: 1, LastAt: at, LastSource: source,
+	})
 }
 
 func (c *refusedCounts) put(one store.RefusedCount) int64 {

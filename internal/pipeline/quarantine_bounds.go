@@ -173,7 +173,7 @@ func (h *holding) over() bool {
 // overflow counts rows into an empty holding and returns those to be deleted:
 // of each pool the newest of the largest source, until it is within its
 // bounds.
-func (h *holding) overflow(rows []store.Quarantined) []int64 {
+func (h *holding) overflow(rows []store.Quarantined) []store.Quarantined {
 	slices.SortFunc(rows, func(a, b store.Quarantined) int { return cmp.Compare(a.ID, b.ID) })
 	var lists [pools]map[string][]store.Quarantined
 	for i := range lists {
@@ -186,7 +186,7 @@ func (h *holding) overflow(rows []store.Quarantined) []int64 {
 		h.pools[in].seen(source, r.ID)
 		lists[in][source] = append(lists[in][source], *r)
 	}
-	var out []int64
+	var out []store.Quarantined
 	// The unsigned first: what goes there makes room for the others.
 	for _, in := range []pool{poolUnsigned, poolChanging, poolRefused} {
 		out = append(out, h.trim(in, lists[in], mostTrimmed-len(out))...)
@@ -195,8 +195,8 @@ func (h *holding) overflow(rows []store.Quarantined) []int64 {
 }
 
 // trim takes rows out of a pool until it is within its bounds, or most are out.
-func (h *holding) trim(in pool, lists map[string][]store.Quarantined, most int) []int64 {
-	var out []int64
+func (h *holding) trim(in pool, lists map[string][]store.Quarantined, most int) []store.Quarantined {
+	var out []store.Quarantined
 	s := &h.pools[in]
 	for len(out) < most && (s.overRows() || s.overBytes()) && s.all.rows > 0 {
 		source := s.largest()
@@ -207,7 +207,7 @@ func (h *holding) trim(in pool, lists map[string][]store.Quarantined, most int) 
 		if len(list) > 1 {
 			s.seen(source, list[len(list)-2].ID)
 		}
-		out = append(out, last.ID)
+		out = append(out, last)
 	}
 	return out
 }

@@ -149,38 +149,6 @@ func TestFirstVerifiedDeliveryPinsTheForm(t *testing.T) {
 	eventually(t, "another form to be refused", func() bool { return deliver(sandbox.SignatureForm{}, "job-3").Status == http.StatusUnauthorized })
 }
 
-// TestQuarantineIsBounded: of what is refused a bounded number is kept, and
-// the newest of the largest source goes first, so that a flood does not push
-// out what another sent.
-func TestQuarantineIsBounded(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{noWebhooks: true, pipeline: silent(func(c *pipeline.Config) { c.QuarantineRows = 50 })})
-	in := r.ownWebhook("batch_completed", "job-1")
-	in.Header.Set("X-Webhook-Signature", "wrong")
-	refuse := func(source string, n int) {
-		t.Helper()
-		written := func() int64 { return r.number(`SELECT last_value FROM deliveries_id_seq`) }
-		before := written()
-		for i := range n {
-			one := in
-			one.Source, one.Body = source, fmt.Appendf(nil, "%s %d", source, i)
-			if a := r.pipe.Receive(t.Context(), one); a.Status != http.StatusUnauthorized {
-				t.Fatalf("got %+v, want 401", a)
-			}
-		}
-		eventually(t, "the writer", func() bool { return written() >= before+int64(n)-1 })
-	}
-	refuse("192.0.2.7", 10)
-	refuse("198.51.100.9", 182)
-	eventually(t, "the bound", func() bool { return r.number(`SELECT count(*) FROM deliveries`) == 50 })
-	if got := r.number(`SELECT count(*) FROM deliveries WHERE source = '192.0.2.7'`); got != 10 {
-		t.Errorf("got %d of the small source kept, want all 10", got)
-	}
-	if got := r.number(`SELECT count(*) FROM deliveries WHERE source = '198.51.100.9' AND body = '198.51.100.9 0'`); got != 1 {
-		t.Error("the oldest of the flood is gone, want the newest to go first")
-	}
-}
-
 // TestClientThatGoesAwayDoesNotCancelTheGroup: its delivery and its
 // neighbors' are committed.
 func TestClientThatGoesAwayDoesNotCancelTheGroup(t *testing.T) {
