@@ -17,6 +17,10 @@ var ErrTaken = errors.New("already in use")
 // race: repeating it as a whole is right.
 var ErrDeadlock = errors.New("transaction lost a race")
 
+// ErrTooSlow reports a statement that the database ended because its time was
+// up.
+var ErrTooSlow = errors.New("not answered in time")
+
 // translate turns what Postgres says into what callers may test for; it is
 // the only place that knows its codes.
 func translate(err error) error {
@@ -35,6 +39,8 @@ func translate(err error) error {
 		return errors.Join(ErrTaken, err)
 	case "40001", "40P01":
 		return errors.Join(ErrDeadlock, err)
+	case "57014":
+		return errors.Join(ErrTooSlow, err)
 	}
 	return err
 }

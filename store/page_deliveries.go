@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"time"
 
 	"github.com/uptrace/bun"
 )
@@ -13,29 +16,56 @@ type DeliveryRow struct {
 	JobID int64
 }
 
-// PageDeliveries lists deliveries, newest first. An event narrows it among the
-// next 10,000 of the verdict.
+// PageDeliveries lists the deliveries that fit a filter, newest first.
 func (q Queries) PageDeliveries(ctx context.Context, f DeliveryFilter, from Key, limit int64) ([]DeliveryRow, error) {
 	var found []Delivery
-	near := after(q.db.NewSelect().Model((*Delivery)(nil)).ExcludeColumn("headers", "body"), "received_at", from).
-		Order("received_at DESC", "id DESC")
-	if f.Verdict != "" {
-		near = near.Where("d.verdict = ?", f.Verdict)
-	}
-	if f.Verdict != "" && f.Verdict != VerdictAccepted {
-		// Said in the index's own words, or the planner can't use it.
-		near = near.Where("d.verdict <> 'accepted'")
-	}
-	query := q.db.NewSelect().Model(&found).ExcludeColumn("headers", "body")
-	if f.Event == "" {
-		query = query.ModelTableExpr("(?) AS d", near.Limit(limit))
-	} else {
-		query = query.ModelTableExpr("(?) AS d", near.Limit(searchDepth)).Where("d.event_type = ?", f.Event)
-	}
+	fits := f.narrow(q.db.NewSelect().Model((*Delivery)(nil)).ExcludeColumn("headers", "body"))
+	query := q.db.NewSelect().Model(&found).ExcludeColumn("headers", "body").ModelTableExpr(asFound(f.few(), "d"), fits)
+	query = after(query, "received_at", from)
 	if err := query.Order("received_at DESC", "id DESC").Limit(limit).Scan(ctx); err != nil {
 		return nil, translate(err)
 	}
 	return q.withJobs(ctx, found)
+}
+
+// asFound puts a query that narrows in the place of its table. With few rows to
+// be found by an index of their own it is walled off: the planner would rather
+// walk the newest first until enough of them have come by.
+func asFound(few bool, alias string) string {
+	if few {
+		return "(? OFFSET 0) AS " + alias
+	}
+	return "(?) AS " + alias
+}
+
+// countTime bounds how long a page waits for a number.
+const countTime = 300 * time.Millisecond
+
+// CountDeliveries counts those that fit a filter, up to one more than
+// CountLimit. It reports false when the database didn't count in time.
+func (s *Store) CountDeliveries(ctx context.Context, f DeliveryFilter) (int64, bool, error) {
+	return s.countInTime(ctx, countTime, func(q Queries) *bun.SelectQuery {
+		return f.narrow(q.db.NewSelect().Model((*Delivery)(nil)))
+	})
+}
+
+// countInTime counts in a transaction of its own, which the database ends after
+// a while.
+func (s *Store) countInTime(ctx context.Context, most time.Duration, rows func(Queries) *bun.SelectQuery) (int64, bool, error) {
+	var n int64
+	err := s.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		// SET takes no parameters.
+		if _, err := tx.db.NewRaw("SELECT set_config('statement_timeout', ?, true)", strconv.FormatInt(most.Milliseconds(), 10)).Exec(ctx); err != nil {
+			return translate(err)
+		}
+		var err error
+		n, err = tx.countUpTo(ctx, rows(tx.Queries))
+		return err
+	})
+	if errors.Is(err, ErrTooSlow) {
+		return 0, false, nil
+	}
+	return n, err == nil, err
 }
 
 func (q Queries) withJobs(ctx context.Context, found []Delivery) ([]DeliveryRow, error) {
@@ -47,31 +77,36 @@ func (q Queries) withJobs(ctx context.Context, found []Delivery) ([]DeliveryRow,
 			vendorIDs = append(vendorIDs, id)
 		}
 	}
+	known, err := q.jobsOf(ctx, vendorIDs)
+	for i := range rows {
+		rows[i].JobID = known[rows[i].VendorJobID]
+	}
+	return rows, err
+}
+
+// jobsOf finds our jobs by the vendor's ids.
+func (q Queries) jobsOf(ctx context.Context, vendorIDs []string) (map[string]int64, error) {
+	known := make(map[string]int64, len(vendorIDs))
 	if len(vendorIDs) == 0 {
-		return rows, nil
+		return known, nil
 	}
 	var jobs []struct {
 		ID          int64
 		VendorJobID string
 	}
 	err := q.db.NewRaw("SELECT id, vendor_job_id FROM jobs WHERE vendor_job_id IN (?)", bun.List(vendorIDs)).Scan(ctx, &jobs)
-	if err != nil {
-		return nil, translate(err)
-	}
-	known := make(map[string]int64, len(jobs))
 	for _, job := range jobs {
 		known[job.VendorJobID] = job.ID
 	}
-	for i := range rows {
-		rows[i].JobID = known[rows[i].VendorJobID]
-	}
-	return rows, nil
+	return known, translate(err)
 }
 
-// DeliveryStory is one delivery, whole, with our job and its webhook.
+// DeliveryStory is one delivery, whole, with our job, its webhook and what the
+// vendor's log says of it.
 type DeliveryStory struct {
 	DeliveryRow
-	Webhook *Webhook // nil when it came to no webhook of ours
+	Webhook *Webhook // Nil when it came to no webhook of ours.
+	Attempt *LogRow  // Nil when the log, as far as it is mirrored, doesn't show it.
 }
 
 // PageDelivery is one delivery; ErrNotFound when there is none.
@@ -85,10 +120,41 @@ func (q Queries) PageDelivery(ctx context.Context, id int64) (*DeliveryStory, er
 		return nil, err
 	}
 	story := &DeliveryStory{DeliveryRow: rows[0]}
-	if d.WebhookID == nil {
-		return story, nil
+	if story.Attempt, err = q.attemptOf(ctx, id); err != nil || d.WebhookID == nil {
+		return story, err
 	}
-	story.Webhook = new(Webhook)
-	err = q.db.NewSelect().Model(story.Webhook).Where("w.id = ?", *d.WebhookID).Scan(ctx)
-	return story, translate(err)
+	story.Webhook, err = q.Webhook(ctx, *d.WebhookID)
+	return story, err
+}
+
+// attemptOf finds a delivery in the vendor's log; nil when it isn't there.
+func (q Queries) attemptOf(ctx context.Context, deliveryID int64) (*LogRow, error) {
+	var rows []LogRow
+	err := q.db.NewSelect().Model(&rows).Where("dl.delivery_id = ?", deliveryID).Order("dl.id").Limit(1).Scan(ctx)
+	if err != nil || len(rows) == 0 {
+		return nil, translate(err)
+	}
+	return &rows[0], nil
+}
+
+// DeliveryBody is what is kept of a delivery's bytes; ErrNotFound when there is
+// no such delivery.
+func (q Queries) DeliveryBody(ctx context.Context, id int64) ([]byte, error) {
+	var body []byte
+	err := q.db.NewRaw("SELECT body FROM deliveries WHERE id = ?", id).Scan(ctx, &body)
+	return body, translate(err)
+}
+
+// WebhookName is a webhook as lists name it.
+type WebhookName struct {
+	ID        int64
+	EventType string
+	State     WebhookState
+}
+
+// PageWebhookNames are all webhooks there ever were here, the latest first.
+func (q Queries) PageWebhookNames(ctx context.Context) ([]WebhookName, error) {
+	var out []WebhookName
+	err := q.db.NewRaw("SELECT id, event_type, state FROM webhooks ORDER BY id DESC LIMIT 200").Scan(ctx, &out)
+	return out, translate(err)
 }
