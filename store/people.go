@@ -199,6 +199,7 @@ func (t Tx) newPassword(ctx context.Context, u *User, hash string, keep []byte, 
 	if _, err := t.SetPassword(ctx, u.ID, hash, now); err != nil {
 		return err
 	}
+	u.PasswordHash = hash
 	if _, err := t.db.NewRaw("DELETE FROM invites WHERE user_id = ?", u.ID).Exec(ctx); err != nil {
 		return translate(err)
 	}

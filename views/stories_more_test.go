@@ -141,16 +141,9 @@ func adminStories() []story {
 			State: state, CreatedAt: before(900 * time.Hour), LastDelivery: before(time.Duration(i) * time.Hour),
 		})
 	}
-	users := views.UsersProps{Layout: layout("Users", views.SectionUsers, views.RoleAdmin), Users: []views.UserRow{
-		{Name: "alice", Role: views.RoleAnalyst, CreatedAt: before(900 * time.Hour), LastSeen: before(time.Minute)},
-		{Name: hostile, Role: views.RoleOperator, CreatedAt: before(90 * time.Hour)},
-		{Name: "carol", Role: views.RoleAdmin, CreatedAt: before(950 * time.Hour), LastSeen: now()},
-	}}
 	return []story{
 		{"webhooks", views.Webhooks(hooks)},
 		{"webhooks-none", views.Webhooks(views.WebhooksProps{Layout: layout("Webhooks", views.SectionWebhooks, views.RoleAdmin)})},
-		{"users", views.Users(users)},
-		{"account", views.Account(views.AccountProps{Layout: layout("Account", views.SectionAccount, views.RoleAnalyst), SignedInAt: before(time.Hour), EndsAt: now().Add(11 * time.Hour)})},
 	}
 }
 

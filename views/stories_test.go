@@ -58,7 +58,7 @@ func stories() []story {
 	for _, some := range [][]story{
 		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(),
 		kindStories(), planStories(), foreignStories(),
-		deliveryStories(), operatorStories(), adminStories(), errorStories(),
+		deliveryStories(), operatorStories(), adminStories(), peopleStories(), errorStories(),
 	} {
 		all = append(all, some...)
 	}

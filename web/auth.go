@@ -225,6 +225,16 @@ func sessionOf(c echo.Context) *sessions.Session {
 	return session
 }
 
+// visitOf is the row behind the request's session; its zero value when nobody
+// is signed in.
+func visitOf(c echo.Context) visit {
+	if session := sessionOf(c); session != nil {
+		who, _ := session.Values[visitKey{}].(visit)
+		return who
+	}
+	return visit{}
+}
+
 func csrfOf(c echo.Context) string {
 	if session := sessionOf(c); session != nil {
 		token, _ := session.Values[keyToken].(string)

@@ -48,7 +48,7 @@ func newOpenStreams(sessions *sessionStore) *openStreams {
 // called. The session is looked at once more: it may have ended between the
 // guard's look and this.
 func (o *openStreams) join(c echo.Context) func() {
-	visit, _ := sessionOf(c).Values[visitKey{}].(visit)
+	visit := visitOf(c)
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	c.SetRequest(c.Request().WithContext(ctx))
 	stream := &openStream{hash: visit.hash, who: accessOf(c), end: cancel}

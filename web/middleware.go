@@ -56,9 +56,12 @@ func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
 // shownOfEndpoint is how much of a webhook's endpoint the log shows.
 const shownOfEndpoint = 6
 
-// maskedPath masks an address that was meant for a webhook too, such as one
-// with a slash too many.
+// maskedPath masks a webhook's endpoint, also in an address that was only meant
+// for one, such as one with a slash too many, and the token of a one-time link.
 func maskedPath(path string) string {
+	if before, _, ok := strings.Cut(path, invitePrefix); ok {
+		return before + invitePrefix + "..."
+	}
 	before, endpoint, ok := strings.Cut(path, webhookPrefix)
 	endpoint = strings.TrimLeft(endpoint, "/")
 	if !ok || len(endpoint) <= shownOfEndpoint {

@@ -283,10 +283,23 @@ func (s *Server) downloadResult(c echo.Context) error {
 	if content == nil {
 		return notFound()
 	}
+	if err := s.auditDownload(c, facts, ending); err != nil {
+		return fmt.Errorf("download a result: %w", err)
+	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentDisposition, `attachment; filename="`+fileName(facts)+ending+`"`)
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	return c.Blob(http.StatusOK, kind, content)
+}
+
+// auditDownload writes down that content leaves; HEAD takes none.
+func (s *Server) auditDownload(c echo.Context, facts *store.ResultFacts, ending string) error {
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	return s.store.Audit(c.Request().Context(), s.now(), store.Change{
+		What: "export.result", Kind: "item", ID: idText(facts.ItemID), After: map[string]string{"format": strings.TrimPrefix(ending, ".")},
+	})
 }
 
 // resultJSON is a whole result as one object. Text that isn't valid UTF-8 has

@@ -150,7 +150,7 @@ func network(source string) string {
 
 // signOut is POST /sign-out.
 func (s *Server) signOut(c echo.Context) error {
-	who, _ := sessionOf(c).Values[visitKey{}].(visit)
+	who := visitOf(c)
 	if err := s.store.SignOut(c.Request().Context(), who.userID, who.hash, s.now()); err != nil {
 		return err
 	}
