@@ -164,12 +164,12 @@ func (x *examination) spaceInSecret() (Diagnosis, bool) {
 	for _, k := range x.today {
 		if bare := strings.TrimSpace(k.secret); bare != k.secret {
 			if _, ok := findClaim(x.request, bare, x.claims, x.all, x.effort); ok {
-				return diagnosed(DiagnosedSpace, "The stored secret (%s) has a space or a newline at an end that the sender's has not.", k), true
+				return diagnosed(DiagnosedSpace, "The %s has a space or a newline at an end that the sender's has not.", k.stored()), true
 			}
 		}
 		for _, more := range [][2]string{{"", "\n"}, {"", "\r\n"}, {"", " "}, {" ", ""}} {
 			if _, ok := findClaim(x.request, more[0]+k.secret+more[1], x.claims, x.all, x.effort); ok {
-				return diagnosed(DiagnosedSpace, "The sender's secret has a space or a newline at an end that the stored one (%s) has not.", k), true
+				return diagnosed(DiagnosedSpace, "The sender's secret has a space or a newline at an end that the %s has not.", k.stored()), true
 			}
 		}
 	}
@@ -198,11 +198,12 @@ func (x *examination) nothing() Diagnosis {
 	if len(x.claims) == 0 {
 		return diagnosed(DiagnosedNoSignature, "The %s header holds nothing that could be an HMAC-SHA256 as hex or base64.", x.settings.Header)
 	}
-	tried := fmt.Sprintf("%d secrets", len(x.today)+len(x.retired))
-	if len(x.today)+len(x.retired) == 1 {
-		tried = "the one secret"
+	secrets := append(x.today[:len(x.today):len(x.today)], x.retired...)
+	tried := fmt.Sprintf("the %d secrets known here", len(secrets))
+	if len(secrets) == 1 {
+		tried = "the " + secrets[0].stored()
 	}
-	text := "Nothing matches: not " + tried + " known here, in any form, nor the body written otherwise. The secret is another one, or somebody else sent this."
+	text := "Nothing matches: not " + tried + ", in any form, nor the body written otherwise. The secret is another one, or somebody else sent this."
 	if x.effort.spent || len(x.body) > reencodedBytes {
 		text += " The body is too large to try everything."
 	}
@@ -215,6 +216,14 @@ func (k knownSecret) String() string {
 		return "as entered"
 	}
 	return fmt.Sprintf("version %d", k.version)
+}
+
+// stored names the secret by where it comes from.
+func (k knownSecret) stored() string {
+	if k.version == 0 {
+		return "secret as entered"
+	}
+	return fmt.Sprintf("stored secret (version %d)", k.version)
 }
 
 // words name the secret and whether it is good.

@@ -94,7 +94,7 @@ func TestEveryReasonForARefusal(t *testing.T) {
 		{"a newline in the sender's secret", refusedAs(laterSecret+"\n", hex, nil), DiagnosedSpace, "sender's secret"},
 		{"indented on its way", refusedAs(laterSecret, hex, body(compacted.String())), DiagnosedReencoded, "written compact"},
 		{"a newline added on its way", refusedAs(laterSecret, hex, body(diagnoseBody+"\n")), DiagnosedReencoded, "without a newline at its end"},
-		{"somebody else's", refusedAs(strangeSecret, hex, nil), DiagnosedNothing, "not 2 secrets known here"},
+		{"somebody else's", refusedAs(strangeSecret, hex, nil), DiagnosedNothing, "not the 2 secrets known here"},
 		{"content changed", refusedAs(laterSecret, hex, body(strings.Replace(diagnoseBody, "job-1", "job-2", 1))), DiagnosedNothing, "Nothing matches"},
 		{"no signature at all", refusedAs(laterSecret, hex, set("hello")), DiagnosedNoSignature, "holds nothing"},
 		{"a signature of another length", refusedAs(laterSecret, hex, set(strings.Repeat("ab", 20))), DiagnosedNoSignature, "holds nothing"},
