@@ -123,6 +123,8 @@ func storybook(t *testing.T) *httptest.Server {
 	quit := make(chan struct{})
 	mux.HandleFunc("GET /live", stream(quit, nil))
 	mux.HandleFunc("GET /reconcile/live", stream(quit, nil))
+	mux.HandleFunc("GET /webhooks/{id}/sent/{batch}/live", stream(quit, nil))
+	mux.HandleFunc("GET /webhooks/{id}/rotation/live", stream(quit, nil))
 	for _, noun := range []string{"batches", "items", "jobs"} {
 		mux.HandleFunc("GET /"+noun+"/{id}/live", stream(quit, nil))
 	}
