@@ -18,9 +18,14 @@ import (
 
 // userCmd looks after people.
 type userCmd struct {
-	Add    userAddCmd    `cmd:"" help:"Give somebody an account."`
-	Passwd userPasswdCmd `cmd:"" help:"Give somebody a new password; who is signed in with the old one is signed out."`
-	List   userListCmd   `cmd:"" help:"List the people who have an account."`
+	List     userListCmd     `cmd:"" help:"List the people who have an account."`
+	Add      userAddCmd      `cmd:"" help:"Give somebody an account."`
+	Invite   userInviteCmd   `cmd:"" help:"Make a one-time link by which somebody makes their account."`
+	Role     userRoleCmd     `cmd:"" help:"Give somebody another role."`
+	Disable  userDisableCmd  `cmd:"" help:"Close an account; who is signed in with it is signed out."`
+	Enable   userEnableCmd   `cmd:"" help:"Open a closed account again."`
+	Password userPasswordCmd `cmd:"" aliases:"passwd" help:"Give somebody a new password; who is signed in with the old one is signed out."`
+	Sessions userSessionsCmd `cmd:"" help:"Look after who is signed in."`
 }
 
 type userAddCmd struct {
@@ -41,7 +46,7 @@ func (c *userAddCmd) Run(ctx context.Context, a *app) error {
 	return a.withStore(ctx, func(ctx context.Context, s *stack) error {
 		err := s.addUser(ctx, c.Name, c.Role, password)
 		if errors.Is(err, store.ErrTaken) {
-			return fmt.Errorf("there is a user %q already; user passwd gives a new password", c.Name)
+			return fmt.Errorf("there is a user %q already; user password gives a new one", c.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("add user %q: %w", c.Name, err)
@@ -53,51 +58,9 @@ func (c *userAddCmd) Run(ctx context.Context, a *app) error {
 // addUser adds somebody; ErrTaken when the name is in use.
 func (s *stack) addUser(ctx context.Context, name string, role store.Role, password string) error {
 	now := s.now()
-	return s.store.AddUser(ctx, &store.User{
+	return s.store.CreateUser(ctx, &store.User{
 		Name: name, Role: role, PasswordHash: web.HashPassword(password), CreatedAt: now, PasswordChangedAt: now,
 	})
-}
-
-type userPasswdCmd struct {
-	Name          string `arg:"" help:"Whose password."`
-	PasswordStdin bool   `help:"Read the password from standard input. Default: one is made and printed."`
-}
-
-// Run replaces a password.
-func (c *userPasswdCmd) Run(ctx context.Context, a *app) error {
-	password, made, err := choosePassword(a.in, c.PasswordStdin)
-	if err != nil {
-		return err
-	}
-	return a.withStore(ctx, func(ctx context.Context, s *stack) error {
-		if err := s.setPassword(ctx, c.Name, password); err != nil {
-			return err
-		}
-		return tellPassword(a.out, "new password for "+c.Name, password, made)
-	})
-}
-
-func (s *stack) setPassword(ctx context.Context, name, password string) error {
-	user, err := s.store.UserByName(ctx, name)
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no user %q", name)
-	}
-	if err != nil {
-		return fmt.Errorf("look for user %q: %w", name, err)
-	}
-	hash := web.HashPassword(password)
-	err = s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if _, err := tx.SetPassword(ctx, user.ID, hash, s.now()); err != nil {
-			return err
-		}
-		// Whoever had the old one may be signed in.
-		_, err := tx.DeleteUserSessions(ctx, user.ID, nil)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("set the password of user %q: %w", name, err)
-	}
-	return nil
 }
 
 // choosePassword reads a password, or makes one; the second result says which.

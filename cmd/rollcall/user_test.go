@@ -39,6 +39,23 @@ func TestUsers(t *testing.T) {
 		{"unknown role", "", []string{"add", "eve", "--role", "king"}, 2, "role"},
 		{"new password", "", []string{"passwd", "BOB"}, 0, "new password for BOB"},
 		{"new password of nobody", "", []string{"passwd", "eve"}, 1, `no user "eve"`},
+		{"typed password for Bob", "correct horse\n", []string{"password", "bob", "--password-stdin"}, 0, "new password for bob\n"},
+		{"link for a password", "", []string{"password", "bob", "--link"}, 0, "the password of Bob is reset; link (works once, until "},
+		{"two ways at once", "", []string{"password", "bob", "--link", "--password-stdin"}, 2, "together"},
+		{"invite", "", []string{"invite", "eve", "--role", "operator"}, 0, "put the address that people open Rollcall at before it"},
+		{"invite who is there", "", []string{"invite", "BOB"}, 1, "already"},
+		{"invite nobody", "", []string{"invite", " "}, 1, "name"},
+		{"role", "", []string{"role", "bob", "operator"}, 0, "Bob is now: operator"},
+		{"no such role", "", []string{"role", "bob", "king"}, 2, "role"},
+		{"role of nobody", "", []string{"role", "eve", "admin"}, 1, `no user "eve"`},
+		{"last admin", "", []string{"role", "ada", "analyst"}, 1, "ada is the last active admin"},
+		{"disable the last admin", "", []string{"disable", "ada"}, 1, "ada is the last active admin"},
+		{"disable", "", []string{"disable", "bob"}, 0, "disabled Bob"},
+		{"link while disabled", "", []string{"password", "bob", "--link"}, 1, "the account is disabled"},
+		{"disabled in the list", "", []string{"list"}, 0, "true"},
+		{"enable", "", []string{"enable", "bob"}, 0, "enabled Bob"},
+		{"back", "", []string{"role", "bob", "analyst"}, 0, "Bob is now: analyst"},
+		{"end sessions", "", []string{"sessions", "end", "bob"}, 0, "sessions ended: 0"},
 		{"list", "", []string{"list"}, 0, "never"},
 	}
 	for _, tt := range tests {
@@ -88,6 +105,56 @@ func TestNewPasswordSignsOut(t *testing.T) {
 	}
 	if lives("ada") || !lives("bob") {
 		t.Errorf("got ada signed in: %t, bob: %t; want bob alone", lives("ada"), lives("bob"))
+	}
+}
+
+// TestUserCommandsAreAudited: each change is in the log, under the system's
+// user, without any password or link.
+func TestUserCommandsAreAudited(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{
+		"DATABASE_URL": storetest.DSN(t), "ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_PUBLIC_URL": "https://desk.example",
+	}
+	said := mustRun(t, vars, "user", "add", "ada", "--role", "admin")
+	for _, args := range [][]string{
+		{"invite", "eve"},
+		{"add", "bob"},
+		{"role", "bob", "operator"},
+		{"role", "bob", "operator"},
+		{"passwd", "bob"},
+		{"password", "bob", "--link"},
+		{"sessions", "end", "bob"},
+		{"disable", "bob"},
+		{"enable", "bob"},
+	} {
+		said += mustRun(t, vars, append([]string{"user"}, args...)...)
+	}
+	if !strings.Contains(said, "https://desk.example/invite/") {
+		t.Errorf("no whole link: %s", said)
+	}
+	rows, _, err := storetest.Open(t, vars["DATABASE_URL"]).PageAudit(t.Context(), store.AuditFilter{}, store.Key{}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range rows {
+		row := &rows[len(rows)-1-i]
+		got = append(got, row.What+" "+row.OnID)
+		if row.Source != "command line" || row.Who == "" || row.UserID != nil {
+			t.Errorf("%s: got by %q from %q", row.What, row.Who, row.Source)
+		}
+		for _, word := range strings.Fields(said) {
+			if _, token, ok := strings.Cut(word, "/invite/"); ok && strings.Contains(string(row.After), token) {
+				t.Errorf("%s: the log holds a link", row.What)
+			}
+		}
+	}
+	want := []string{
+		"user.add ada", "user.invite eve", "user.add bob", "user.role bob", "user.password bob", "user.reset_password bob",
+		"user.end_sessions bob", "user.disable bob", "user.enable bob",
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("audit log (-got +want):\n%s", diff)
 	}
 }
 
