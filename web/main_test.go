@@ -220,6 +220,7 @@ func (v *visitor) submit(path string, form url.Values) page {
 // fakePipeline notes what it is asked and answers what a test wants; the real
 // one has its own tests, and needs a vendor.
 type fakePipeline struct {
+	fakeWebhooks
 	distrust   atomic.Bool // Of webhooks.
 	mu         sync.Mutex
 	submitted  []pipeline.Submission
@@ -236,10 +237,13 @@ type fakePipeline struct {
 	sick       error
 	unknown    string
 	lookUp     error
-	silent     bool // Nothing answers a look-up.
-	submit     func(pipeline.Submission) (pipeline.Submitted, error)
-	answer     func(pipeline.Incoming) pipeline.Answer
-	receiveCtx func(context.Context)
+	rotated    []string
+	// unrotatable is what Rotate answers.
+	unrotatable error
+	silent      bool // Nothing answers a look-up.
+	submit      func(pipeline.Submission) (pipeline.Submitted, error)
+	answer      func(pipeline.Incoming) pipeline.Answer
+	receiveCtx  func(context.Context)
 }
 
 func newFakePipeline() *fakePipeline {
