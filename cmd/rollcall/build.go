@@ -218,6 +218,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 			Encoding: c.SignatureEncoding, Prefix: c.SignaturePrefix, Signed: c.SignatureSigned, Key: c.SignatureKey,
 			MaxAge: c.SignatureMaxAge,
 		},
+		QuarantineRows: c.QuarantineRows, QuarantineBytes: int64(c.QuarantineBytes),
 		Fields: pipeline.FieldSettings{JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID},
 	}
 }

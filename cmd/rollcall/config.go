@@ -51,6 +51,9 @@ type Config struct {
 	MaxInFlight size          `group:"Webhooks" env:"ROLLCALL_MAX_IN_FLIGHT" default:"128MiB" help:"Webhook bodies held in memory at the same time; more are answered 503."`
 	SecretGrace time.Duration `group:"Webhooks" env:"ROLLCALL_SECRET_GRACE" default:"24h" help:"How long an old webhook secret is still accepted after a rotation."`
 
+	QuarantineRows  int  `group:"Webhooks" env:"ROLLCALL_QUARANTINE_ROWS" default:"1000" help:"Refused deliveries kept for each webhook, and as many again while its secret is being changed."`
+	QuarantineBytes size `group:"Webhooks" env:"ROLLCALL_QUARANTINE_BYTES" default:"50MB" help:"What their bodies may take up for each webhook, and as much again while its secret is being changed."`
+
 	SignatureHeader   string        `group:"Signature" env:"ROLLCALL_SIGNATURE_HEADER" default:"X-Webhook-Signature" help:"Header that holds the signature."`
 	DeliveryHeader    string        `group:"Signature" env:"ROLLCALL_DELIVERY_HEADER" default:"X-Webhook-Delivery-Id" help:"Header that holds the delivery id."`
 	EventHeader       string        `group:"Signature" env:"ROLLCALL_EVENT_HEADER" default:"X-Webhook-Event" help:"Header that holds the event type."`

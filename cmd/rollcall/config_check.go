@@ -163,8 +163,12 @@ func (c *Config) checkNumbers() []error {
 	between("ROLLCALL_DATABASE_CONNECTIONS", c.DatabaseConnections, 4, 1000)
 	between("ROLLCALL_VENDOR_CONCURRENCY", c.VendorConcurrency, 1, 1000)
 	between("ROLLCALL_URLS_PER_JOB", c.URLsPerJob, 1, maxURLsPerJob)
+	between("ROLLCALL_QUARANTINE_ROWS", c.QuarantineRows, 10, 100_000)
 	if !(c.VendorRPS > 0 && c.VendorRPS <= 10_000) { // Written so that NaN is refused.
 		errs = append(errs, wrong("ROLLCALL_VENDOR_RPS", fmt.Sprint(c.VendorRPS), "must be above 0 and at most 10000"))
+	}
+	if c.QuarantineBytes < 1<<20 {
+		errs = append(errs, wrong("ROLLCALL_QUARANTINE_BYTES", c.QuarantineBytes.String(), "must be at least 1MiB"))
 	}
 	if c.MaxBody < 1<<10 || c.MaxBody > 1<<30 {
 		errs = append(errs, wrong("ROLLCALL_MAX_BODY", c.MaxBody.String(), "must be from 1KiB to 1GiB"))

@@ -31,6 +31,7 @@ type commands struct {
 	User     userCmd     `cmd:"" help:"Look after people's accounts."`
 	Webhook  webhookCmd  `cmd:"" help:"Look after the vendor's webhooks."`
 	Secrets  secretsCmd  `cmd:"" help:"Look after what is encrypted at rest."`
+	Verify   verifyCmd   `cmd:"" help:"Verify the stored bytes of a delivery again; exit 1 with the reason when no secret does."`
 	Health   healthCmd   `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`
 	Settings settingsCmd `cmd:"" help:"List all settings: each is an environment variable and a flag."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
