@@ -62,7 +62,9 @@ CREATE TABLE delivery_log_reads (
     pages integer NOT NULL DEFAULT 0,
     added integer NOT NULL DEFAULT 0,
     changed integer NOT NULL DEFAULT 0,
-    note text NOT NULL DEFAULT ''
+    note text NOT NULL DEFAULT '',
+    -- Somebody asked for a reading, which has not ended.
+    asked_at timestamptz
 );
 
 CREATE INDEX deliveries_webhook_idx ON deliveries (webhook_id, received_at DESC, id DESC);

@@ -38,7 +38,8 @@ type LogRead struct {
 	Pages         int
 	Added         int
 	Changed       int
-	Note          string // What went wrong, for people.
+	Note          string     // What went wrong, for people.
+	AskedAt       *time.Time `bun:",scanonly"` // Somebody asked for a reading, which has not ended.
 }
 
 // MirrorLog writes rows of one webhook's log, no two of them the same attempt,
@@ -159,6 +160,22 @@ func (q Queries) SaveLogRead(ctx context.Context, r *LogRead) error {
 		Set(`next_page = excluded.next_page, whole = excluded.whole, started_at = excluded.started_at, read_at = excluded.read_at,
 			whole_at = excluded.whole_at, newest_first = excluded.newest_first, pages = excluded.pages, added = excluded.added,
 			changed = excluded.changed, note = excluded.note`).Exec(ctx)
+	return translate(err)
+}
+
+// AskLogRead notes that somebody asked for readings of the webhooks' logs.
+func (q Queries) AskLogRead(ctx context.Context, webhookIDs []int64, now time.Time) error {
+	if len(webhookIDs) == 0 {
+		return nil
+	}
+	_, err := q.db.NewRaw(`INSERT INTO delivery_log_reads (webhook_id, asked_at) SELECT id, ? FROM webhooks WHERE id IN (?) ORDER BY id
+		ON CONFLICT (webhook_id) DO UPDATE SET asked_at = excluded.asked_at`, now, bun.List(webhookIDs)).Exec(ctx)
+	return translate(err)
+}
+
+// AnswerLogRead notes that what somebody asked for has ended.
+func (q Queries) AnswerLogRead(ctx context.Context, webhookID int64) error {
+	_, err := q.db.NewRaw(`UPDATE delivery_log_reads SET asked_at = NULL WHERE webhook_id = ?`, webhookID).Exec(ctx)
 	return translate(err)
 }
 

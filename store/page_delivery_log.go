@@ -96,7 +96,7 @@ func (q Queries) PageLogReadings(ctx context.Context) ([]LogReading, error) {
 	var out []LogReading
 	err := q.db.NewRaw(`SELECT w.id AS webhook_id, w.event_type, coalesce(lr.next_page, 0) AS next_page, coalesce(lr.whole, false) AS whole,
 			lr.started_at, lr.read_at, lr.whole_at, coalesce(lr.newest_first, false) AS newest_first, coalesce(lr.pages, 0) AS pages,
-			coalesce(lr.added, 0) AS added, coalesce(lr.changed, 0) AS changed, coalesce(lr.note, '') AS note
+			coalesce(lr.added, 0) AS added, coalesce(lr.changed, 0) AS changed, coalesce(lr.note, '') AS note, lr.asked_at
 		FROM webhooks AS w LEFT JOIN delivery_log_reads AS lr ON lr.webhook_id = w.id
 		WHERE w.vendor_webhook_id IS NOT NULL AND w.state NOT IN ('gone', 'removed') ORDER BY w.id`).Scan(ctx, &out)
 	return out, translate(err)

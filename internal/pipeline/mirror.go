@@ -352,18 +352,24 @@ func (w *mirrorWorker) Timeout(*river.Job[mirrorArgs]) time.Duration { return mi
 // page that asked; the next reading goes on there.
 func (w *mirrorWorker) Work(ctx context.Context, task *river.Job[mirrorArgs]) error {
 	hook, err := w.p.store.Webhook(ctx, task.Args.WebhookID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !logged(hook) {
+	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return ofTask(err, "webhook", task.Args.WebhookID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
+	if !logged(hook) {
+		return ofTask(w.p.store.AnswerLogRead(ctx, hook.ID), "webhook", hook.ID)
+	}
+	readCtx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
-	if _, err := w.p.MirrorLog(ctx, hook, false); err != nil {
+	if _, err := w.p.MirrorLog(readCtx, hook, false); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err() // The process ends: another goes on.
+		}
 		w.p.log.WarnContext(ctx, "delivery log not read", slog.Int64("webhook_id", hook.ID), slog.Any("error", err))
 	}
-	return nil
+	return ofTask(w.p.store.AnswerLogRead(ctx, hook.ID), "webhook", hook.ID)
 }
 
 // logged reports a webhook whose log the vendor has.
@@ -386,6 +392,9 @@ func (p *Pipeline) ReadLogNow(ctx context.Context) (int, error) {
 	}
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.Audit(ctx, p.now(), store.Change{What: "delivery_log.read", Kind: "delivery_log", After: map[string]int{"webhooks": len(ids)}}); err != nil {
+			return err
+		}
+		if err := tx.AskLogRead(ctx, ids, p.now()); err != nil {
 			return err
 		}
 		return p.queue.insert(ctx, tx, forEach(ids, queueUpkeep, unended(), func(id int64) river.JobArgs { return mirrorArgs{WebhookID: id} }))

@@ -424,7 +424,7 @@ func TestReadLogNow(t *testing.T) {
 		t.Fatalf("got %d, %v, want three logs", n, err)
 	}
 	eventually(t, "the logs to be read", func() bool {
-		return r.number(`SELECT count(*) FROM delivery_log_reads WHERE whole_at IS NOT NULL`) == 3
+		return r.number(`SELECT count(*) FROM delivery_log_reads WHERE whole_at IS NOT NULL AND asked_at IS NULL`) == 3
 	})
 	if got := r.number(`SELECT count(*) FROM delivery_log WHERE status = 'success' AND delivery_id IS NOT NULL`); got != 1 {
 		t.Errorf("got %d attempts, want the one", got)
