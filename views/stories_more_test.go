@@ -1,7 +1,6 @@
 package views_test
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -134,16 +133,7 @@ func operatorStories() []story {
 }
 
 func adminStories() []story {
-	hooks := views.WebhooksProps{Layout: layout("Webhooks", views.SectionWebhooks, views.RoleAdmin)}
-	for i, state := range []string{"active", "rotating", "secret_unknown", "inactive"} {
-		hooks.Webhooks = append(hooks.Webhooks, views.WebhookRow{
-			ID: fmt.Sprintf("4f3c2b1a-0000-4000-8000-00000000000%d", i), Event: "extraction.completed", Address: "https://rollcall.example.com/webhooks/geonode/extract-" + strings.Repeat("k", 24),
-			State: state, CreatedAt: before(900 * time.Hour), LastDelivery: before(time.Duration(i) * time.Hour),
-		})
-	}
 	return []story{
-		{"webhooks", views.Webhooks(hooks)},
-		{"webhooks-none", views.Webhooks(views.WebhooksProps{Layout: layout("Webhooks", views.SectionWebhooks, views.RoleAdmin)})},
 	}
 }
 

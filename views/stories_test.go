@@ -57,7 +57,7 @@ func stories() []story {
 	var all []story
 	for _, some := range [][]story{
 		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(),
-		kindStories(), planStories(), foreignStories(),
+		kindStories(), planStories(), foreignStories(), webhookStories(), sentStories(),
 		deliveryStories(), operatorStories(), adminStories(), peopleStories(), errorStories(),
 	} {
 		all = append(all, some...)

@@ -100,6 +100,10 @@ func webhookLook(word string) look {
 		return look{"wait", "refresh", "Rotating"}
 	case "secret_unknown":
 		return look{"bad", "key", "Secret unknown"}
+	case "paused":
+		return look{"calm", "player-pause", "Paused"}
+	case "off":
+		return look{"calm", "plug-connected-x", "Off"}
 	case "inactive", "disabled", "gone", "moved":
 		return look{"bad", "plug-connected-x", sentence(word)}
 	default:

@@ -11,6 +11,7 @@ import (
 // Pipeline is what the pages ask of rollcall/internal/pipeline: everything
 // that changes a job, an item or a webhook goes through it.
 type Pipeline interface {
+	webhookKeeper
 	// Submit writes a batch, or returns *pipeline.InvalidSubmission and writes nothing.
 	Submit(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
 	// TryNow writes a batch of one URL that is asked for in one call, under the

@@ -167,16 +167,20 @@ func pauseAlert(gate *store.Gate) views.Alert {
 }
 
 func webhookAlert(hook *store.Webhook) views.Alert {
-	a := views.Alert{Level: "danger", Title: "The webhook for " + hook.EventType + " brings nothing home"}
+	a := views.Alert{
+		Level: "danger", Title: "The webhook for " + hook.EventType + " brings nothing home", Since: hook.StateAt,
+		Repair: webhookPage(hook.ID) + "/repair",
+	}
 	switch hook.State {
 	case store.WebhookInactive:
-		a.Text = "The vendor has switched it off. Polling and reconciling take over until it is active again, or rollcall webhook register makes a new one."
+		a.Text = "The vendor has switched it off. Polling and reconciling take over until an admin repairs it."
 	case store.WebhookMoved:
-		a.Text = "At the vendor it points to another address now. Polling and reconciling take over; rollcall webhook register makes a new one."
+		a.Text = "At the vendor it has another address or event now. Polling and reconciling take over until an admin repairs it."
 	case store.WebhookGone:
-		a.Text = "The vendor doesn't know it any more. Polling and reconciling take over; rollcall webhook register makes a new one."
+		a.Text = "The vendor doesn't know it any more. Polling and reconciling take over until an admin repairs it, which registers it anew."
 	case store.WebhookSecretUnknown:
 		a.Text = "Its secret was changed and the answer was lost: deliveries can't be verified until it is rotated again."
+		a.Repair = ""
 	case store.WebhookRegistering, store.WebhookLive, store.WebhookPaused, store.WebhookRotating, store.WebhookRemoved:
 	}
 	return a

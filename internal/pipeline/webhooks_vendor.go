@@ -19,6 +19,7 @@ const shownURL = 500
 type VendorWebhook struct {
 	ID, URL, Event, Description string
 	Inactive                    bool
+	Here                        bool      // Its address is a free endpoint of ours already.
 	CreatedAt                   time.Time // Zero when the vendor doesn't say.
 }
 
@@ -61,9 +62,16 @@ func (p *Pipeline) VendorWebhooks(ctx context.Context) (AtVendor, error) {
 	}
 	at.Asked, at.Used = true, len(list)
 	for i := range list {
-		if !isOurs(&list[i], mine) {
-			at.Foreign = append(at.Foreign, foreignWebhook(&list[i]))
+		if isOurs(&list[i], mine) {
+			continue
 		}
+		v := foreignWebhook(&list[i])
+		if _, was, err := p.endpointFor(record, &list[i]); err != nil {
+			return at, err
+		} else if was != "" {
+			v.Here = true
+		}
+		at.Foreign = append(at.Foreign, v)
 	}
 	return at, nil
 }

@@ -1,0 +1,232 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// What a hop may take before its page says that it takes too long. A test is
+// followed for so long at most; its page shows later what came of it.
+const (
+	acceptLate = 30 * time.Second
+	endLate    = 3 * time.Minute
+	arriveLate = 30 * time.Second // After the job's end is known here.
+	settleLate = 30 * time.Second // After the delivery.
+	followFor  = 15 * time.Minute
+)
+
+// The states of a hop, as the page knows them.
+const (
+	hopDone    = "done"
+	hopWaiting = "waiting"
+	hopLate    = "late"
+	hopFailed  = "failed"
+	hopAhead   = "ahead"
+)
+
+// trail is what is known of a job that was submitted to try a webhook.
+type trail struct {
+	hook    *store.Webhook
+	job     *store.TestJob
+	came    []store.TestDelivery // For the job, oldest first.
+	refused []store.TestDelivery // By the webhook, since the submission, newest first.
+	now     time.Time
+	address string
+}
+
+// hops are the steps in their order.
+func (t *trail) hops() []views.Hop {
+	return []views.Hop{t.submitted(), t.accepted(), t.received(), t.verified(), t.settled(), t.stored()}
+}
+
+// ended reports that nothing more is to be expected.
+func (t *trail) ended() bool {
+	if t.now.Sub(t.job.CreatedAt) > followFor {
+		return true
+	}
+	for _, hop := range t.hops() {
+		switch hop.State {
+		case hopWaiting, hopLate:
+			return false
+		}
+	}
+	return true
+}
+
+func (t *trail) submitted() views.Hop {
+	hop := views.Hop{Title: "Submitted", State: hopDone, At: t.job.CreatedAt, Path: "/batches/" + idText(t.job.BatchID)}
+	if t.job.JobID > 0 {
+		hop.Detail, hop.Path = "as job "+idText(t.job.JobID), "/jobs/"+idText(t.job.JobID)
+	}
+	return hop
+}
+
+func (t *trail) accepted() views.Hop {
+	hop := views.Hop{Title: "Accepted by the vendor", State: hopWaiting}
+	switch {
+	case t.job.AcceptedAt != nil:
+		hop.State, hop.At, hop.Detail = hopDone, *t.job.AcceptedAt, "the vendor calls it "+t.job.VendorJobID
+	case t.job.ItemState == store.ItemFailed || t.job.ItemState == store.ItemCancelled:
+		hop.State, hop.Detail = hopFailed, t.whyFailed()
+		hop.Reasons = []string{"The vendor refused the job: what it said stands above.", "Somebody cancelled it."}
+	case t.now.Sub(t.job.CreatedAt) > acceptLate:
+		hop.State = hopLate
+		hop.Reasons = []string{
+			"Dispatch is paused, as the vendor refuses the key or the balance is used up: the overview says so.",
+			"The vendor asks to slow down, or can't be reached.",
+			"No process runs the workers: ROLLCALL_ROLE is web everywhere.",
+		}
+	}
+	return hop
+}
+
+// whyFailed is what is known of a job that came to nothing.
+func (t *trail) whyFailed() string {
+	if t.job.ItemError != "" {
+		return t.job.ItemError
+	}
+	return t.job.JobError
+}
+
+// first is the delivery that the job's end came by: rather one that was
+// verified, and rather one to this webhook.
+func (t *trail) first() (store.TestDelivery, bool) {
+	for _, d := range t.came {
+		if d.WebhookID == t.hook.ID {
+			return d, true
+		}
+	}
+	if len(t.came) > 0 {
+		return t.came[0], true
+	}
+	for i := len(t.refused) - 1; i >= 0; i-- {
+		if t.refused[i].NamesJob {
+			return t.refused[i], true
+		}
+	}
+	return store.TestDelivery{}, false
+}
+
+func (t *trail) received() views.Hop {
+	hop := views.Hop{Title: "Delivery received", State: hopWaiting}
+	if d, ok := t.first(); ok {
+		hop.State, hop.At, hop.Path = hopDone, d.ReceivedAt, "/deliveries/"+idText(d.ID)
+		hop.Detail = fmt.Sprintf("answered %d", d.Status)
+		if d.WebhookID != t.hook.ID {
+			hop.Detail += fmt.Sprintf(", by webhook %d, which has the same event", d.WebhookID)
+		}
+		return hop
+	}
+	switch {
+	case t.job.AcceptedAt == nil:
+		hop.State = hopAhead
+	case t.noEvent():
+		hop.State, hop.Detail = hopFailed, "the job ended as "+t.job.VendorStatus
+		hop.Reasons = []string{"The vendor has no event for jobs that fail or are cancelled. Send another, with a URL that works."}
+	case t.job.EndedAt != nil && t.now.Sub(*t.job.EndedAt) > arriveLate:
+		hop.State, hop.Detail = hopFailed, "nothing has come since the job ended"
+		hop.Reasons = t.whyNothingCame()
+	case t.job.EndedAt == nil && t.now.Sub(*t.job.AcceptedAt) > endLate:
+		hop.State, hop.Detail = hopLate, "the vendor has not ended the job, as far as is known here"
+		hop.Reasons = t.whyNothingCame()
+	}
+	return hop
+}
+
+// noEvent reports an end of which the vendor tells nobody.
+func (t *trail) noEvent() bool {
+	return t.job.EndedAt != nil && (t.job.VendorStatus == "failed" || t.job.VendorStatus == "cancelled")
+}
+
+func (t *trail) whyNothingCame() []string {
+	var reasons []string
+	if t.hook.State != store.WebhookLive && t.hook.State != store.WebhookRotating {
+		reasons = append(reasons, "The webhook is "+hookState(t.hook.State)+" by now.")
+	}
+	if n := len(t.refused); n > 0 {
+		reasons = append(reasons, fmt.Sprintf("It may be among the requests that this endpoint refused meanwhile: the last was answered %d (%s).",
+			t.refused[0].Status, t.refused[0].Reason))
+	}
+	return append(reasons,
+		"The vendor can't reach "+t.address+"...: name, firewall, certificate, or a private address.",
+		"A proxy before this server answers by itself, or lets only people who are signed in through.",
+		"The vendor is late with its deliveries: its log, under Deliveries, says what it tried and what it was answered.")
+}
+
+func (t *trail) verified() views.Hop {
+	hop := views.Hop{Title: "Verified", State: hopAhead}
+	d, ok := t.first()
+	if !ok {
+		return hop
+	}
+	if d.Verdict == store.VerdictAccepted || d.Verdict == store.VerdictDuplicate {
+		hop.State, hop.At, hop.Detail = hopDone, d.ReceivedAt, fmt.Sprintf("by version %d of the secret", d.SecretVersion)
+		if d.RecoveredAt != nil {
+			hop.At, hop.Detail = *d.RecoveredAt, hop.Detail+", once it was known"
+		}
+		return hop
+	}
+	hop.State, hop.At, hop.Path, hop.Detail = hopFailed, d.ReceivedAt, "/deliveries/"+idText(d.ID), d.Reason
+	if d.Diagnosis != "" {
+		hop.Detail += ": " + d.Diagnosis
+	}
+	if d.Verdict == store.VerdictUnreadable {
+		hop.Reasons = []string{"The vendor names the job or the event in another field than the settings ROLLCALL_FIELD_* say."}
+		return hop
+	}
+	hop.Reasons = []string{
+		"The vendor signs with another secret than the one stored here: rotate it.",
+		"The vendor signs in another form than the one set for this webhook: go back to auto, or check a captured request under Check a signature.",
+		"Something between the vendor and this server changes the body.",
+	}
+	return hop
+}
+
+func (t *trail) settled() views.Hop {
+	hop := views.Hop{Title: "Settled", State: hopAhead}
+	if t.job.EndedAt != nil {
+		hop.At, hop.State = *t.job.EndedAt, hopDone
+		hop.Detail = "by " + string(t.job.SettleNet)
+		switch {
+		case t.job.JobState != store.JobSettled:
+			hop.State, hop.Detail = hopFailed, t.whyFailed()
+		case t.job.SettleNet != store.NetWebhook:
+			hop.Detail += ", which was there before the webhook"
+		}
+		return hop
+	}
+	d, ok := t.first()
+	if !ok || t.job.AcceptedAt == nil {
+		return hop
+	}
+	hop.State = hopWaiting
+	if t.now.Sub(d.ReceivedAt) > settleLate {
+		hop.State = hopLate
+		hop.Reasons = []string{
+			"The vendor asks to slow down, so the job's state can't be read yet.",
+			"No process runs the workers, or they have much else to settle: the overview shows the queue.",
+		}
+	}
+	return hop
+}
+
+func (t *trail) stored() views.Hop {
+	hop := views.Hop{Title: "Stored", State: hopAhead, Path: "/items/" + idText(t.job.ItemID)}
+	switch t.job.ItemState {
+	case store.ItemStored:
+		hop.State, hop.Detail = hopDone, "by "+string(t.job.ItemNet)
+	case store.ItemFailed, store.ItemCancelled:
+		hop.State, hop.Detail = hopFailed, t.job.ItemError
+		hop.Reasons = []string{"The page itself could not be fetched, which says nothing of the webhook. Send another, with a URL that works."}
+	case store.ItemOutstanding:
+		if t.job.EndedAt != nil {
+			hop.State = hopWaiting
+		}
+		return hop
+	}
+	hop.At = orZero(t.job.ItemEndedAt)
+	return hop
+}
