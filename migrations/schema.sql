@@ -157,6 +157,7 @@ CREATE TABLE public.deliveries (
     diagnosis text DEFAULT ''::text NOT NULL,
     diagnosed_at timestamp with time zone,
     secret_lost boolean DEFAULT false NOT NULL,
+    unsigned boolean DEFAULT false NOT NULL,
     CONSTRAINT deliveries_verdict_check CHECK ((verdict = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'refused'::text, 'unreadable'::text])))
 );
 ALTER TABLE ONLY public.deliveries ALTER COLUMN body SET COMPRESSION lz4;
@@ -205,7 +206,8 @@ CREATE TABLE public.delivery_log_reads (
     pages integer DEFAULT 0 NOT NULL,
     added integer DEFAULT 0 NOT NULL,
     changed integer DEFAULT 0 NOT NULL,
-    note text DEFAULT ''::text NOT NULL
+    note text DEFAULT ''::text NOT NULL,
+    asked_at timestamp with time zone
 );
 
 CREATE TABLE public.gate_pauses (
@@ -360,7 +362,9 @@ CREATE TABLE public.jobs (
     misnumbered boolean DEFAULT false NOT NULL,
     charged integer DEFAULT 0 NOT NULL,
     cancel_requested_at timestamp with time zone,
+    look text DEFAULT ''::text NOT NULL,
     CONSTRAINT jobs_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'crawl'::text]))),
+    CONSTRAINT jobs_look_check CHECK ((look = ANY (ARRAY[''::text, 'running'::text, 'not_found'::text, 'no_answer'::text, 'incomplete'::text]))),
     CONSTRAINT jobs_origin_check CHECK ((origin = ANY (ARRAY['submit'::text, 'split'::text, 'retry'::text, 'resubmit'::text]))),
     CONSTRAINT jobs_page_size_check CHECK (((page_size >= 1) AND (page_size <= 50))),
     CONSTRAINT jobs_settle_net_check CHECK ((settle_net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text]))),
@@ -441,6 +445,16 @@ ALTER TABLE public.reconcile_runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTI
     CACHE 1
 );
 
+CREATE TABLE public.refused_counts (
+    webhook_id bigint NOT NULL,
+    day date NOT NULL,
+    cause text NOT NULL,
+    deliveries bigint NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    last_source text DEFAULT ''::text NOT NULL,
+    CONSTRAINT refused_counts_cause_check CHECK ((cause = ANY (ARRAY['unsigned'::text, 'full'::text, 'busy'::text])))
+);
+
 CREATE TABLE public.rejected_lines (
     batch_id bigint NOT NULL,
     line integer NOT NULL,
@@ -448,6 +462,95 @@ CREATE TABLE public.rejected_lines (
     text text NOT NULL,
     reason text NOT NULL,
     CONSTRAINT rejected_lines_kind_check CHECK ((kind = ANY (ARRAY['invalid'::text, 'duplicate'::text])))
+);
+
+CREATE TABLE public.replay_deliveries (
+    replay_id bigint NOT NULL,
+    delivery_id bigint NOT NULL,
+    outcome text,
+    CONSTRAINT replay_deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['already'::text, 'recovered'::text, 'refused'::text, 'cut'::text])))
+);
+
+CREATE TABLE public.replay_differences (
+    replay_id bigint NOT NULL,
+    item_id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    version integer NOT NULL,
+    kept boolean NOT NULL,
+    title text DEFAULT ''::text NOT NULL,
+    markdown bytea,
+    html bytea,
+    links bytea,
+    metadata bytea,
+    http_status integer,
+    replaced_at timestamp with time zone,
+    replaced_by text DEFAULT ''::text NOT NULL
+);
+
+CREATE TABLE public.replay_jobs (
+    replay_id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    calls integer NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    woken_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    outcome text,
+    detail text DEFAULT ''::text NOT NULL,
+    refetch_page integer DEFAULT 1 NOT NULL,
+    refetched text,
+    CONSTRAINT replay_jobs_ended CHECK (((state = 'ended'::text) = (outcome IS NOT NULL))),
+    CONSTRAINT replay_jobs_outcome_check CHECK ((outcome = ANY (ARRAY['already_settled'::text, 'settled_now'::text, 'still_running'::text, 'failed'::text, 'unknown_to_vendor'::text, 'error'::text]))),
+    CONSTRAINT replay_jobs_refetched_check CHECK ((refetched = ANY (ARRAY['same'::text, 'differs'::text, 'unknown_to_vendor'::text, 'error'::text]))),
+    CONSTRAINT replay_jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'woken'::text, 'refetching'::text, 'ended'::text])))
+)
+WITH (fillfactor='80');
+
+CREATE TABLE public.replays (
+    id bigint NOT NULL,
+    state text NOT NULL,
+    picked text NOT NULL,
+    address text DEFAULT ''::text NOT NULL,
+    submit_token text,
+    planned_by text NOT NULL,
+    planned_at timestamp with time zone NOT NULL,
+    run_by text DEFAULT ''::text NOT NULL,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    lines integer DEFAULT 0 NOT NULL,
+    unnamed integer DEFAULT 0 NOT NULL,
+    foreign_jobs integer DEFAULT 0 NOT NULL,
+    jobs integer DEFAULT 0 NOT NULL,
+    settled_before integer DEFAULT 0 NOT NULL,
+    calls bigint DEFAULT 0 NOT NULL,
+    refetch_calls bigint DEFAULT 0 NOT NULL,
+    deliveries integer DEFAULT 0 NOT NULL,
+    refetch boolean DEFAULT false NOT NULL,
+    already_settled integer DEFAULT 0 NOT NULL,
+    settled_now integer DEFAULT 0 NOT NULL,
+    still_running integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    unknown_to_vendor integer DEFAULT 0 NOT NULL,
+    errors integer DEFAULT 0 NOT NULL,
+    recovered integer DEFAULT 0 NOT NULL,
+    refused integer DEFAULT 0 NOT NULL,
+    refetched integer DEFAULT 0 NOT NULL,
+    differing integer DEFAULT 0 NOT NULL,
+    kept_bytes bigint DEFAULT 0 NOT NULL,
+    beat_at timestamp with time zone,
+    spent_at timestamp with time zone,
+    shut_at timestamp with time zone,
+    CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['planned'::text, 'running'::text, 'paused'::text, 'done'::text, 'cancelled'::text]))),
+    CONSTRAINT replays_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64)))
+);
+
+ALTER TABLE public.replays ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.replays_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE public.result_versions (
@@ -793,8 +896,23 @@ ALTER TABLE ONLY public.processed_events
 ALTER TABLE ONLY public.reconcile_runs
     ADD CONSTRAINT reconcile_runs_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.refused_counts
+    ADD CONSTRAINT refused_counts_pkey PRIMARY KEY (webhook_id, day, cause);
+
 ALTER TABLE ONLY public.rejected_lines
     ADD CONSTRAINT rejected_lines_pkey PRIMARY KEY (batch_id, line);
+
+ALTER TABLE ONLY public.replay_deliveries
+    ADD CONSTRAINT replay_deliveries_pkey PRIMARY KEY (replay_id, delivery_id);
+
+ALTER TABLE ONLY public.replay_differences
+    ADD CONSTRAINT replay_differences_pkey PRIMARY KEY (replay_id, item_id);
+
+ALTER TABLE ONLY public.replay_jobs
+    ADD CONSTRAINT replay_jobs_pkey PRIMARY KEY (replay_id, job_id);
+
+ALTER TABLE ONLY public.replays
+    ADD CONSTRAINT replays_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.result_versions
     ADD CONSTRAINT result_versions_pkey PRIMARY KEY (item_id, version);
@@ -912,6 +1030,8 @@ CREATE INDEX delivery_log_http_idx ON public.delivery_log USING btree (http_stat
 
 CREATE INDEX delivery_log_job_idx ON public.delivery_log USING btree (vendor_job_id, created_at DESC, id DESC) WHERE (vendor_job_id <> ''::text);
 
+CREATE INDEX delivery_log_missed_idx ON public.delivery_log USING btree (created_at, id) WHERE (status <> 'success'::text);
+
 CREATE UNIQUE INDEX delivery_log_newest_idx ON public.delivery_log USING btree (created_at DESC, id DESC);
 
 CREATE INDEX delivery_log_status_idx ON public.delivery_log USING btree (status, created_at DESC, id DESC);
@@ -971,6 +1091,24 @@ CREATE INDEX processed_events_held_idx ON public.processed_events USING btree (r
 CREATE INDEX processed_events_job_idx ON public.processed_events USING btree (job_id) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX reconcile_runs_started_idx ON public.reconcile_runs USING btree (started_at DESC, id DESC);
+
+CREATE INDEX replay_deliveries_delivery_idx ON public.replay_deliveries USING btree (delivery_id);
+
+CREATE INDEX replay_deliveries_open_idx ON public.replay_deliveries USING btree (replay_id, delivery_id) WHERE (outcome IS NULL);
+
+CREATE INDEX replay_differences_item_idx ON public.replay_differences USING btree (item_id);
+
+CREATE INDEX replay_differences_job_idx ON public.replay_differences USING btree (job_id);
+
+CREATE INDEX replay_jobs_job_idx ON public.replay_jobs USING btree (job_id);
+
+CREATE INDEX replay_jobs_open_idx ON public.replay_jobs USING btree (replay_id, state, job_id) WHERE (state <> 'ended'::text);
+
+CREATE INDEX replay_jobs_outcome_idx ON public.replay_jobs USING btree (replay_id, outcome, job_id) WHERE (state = 'ended'::text);
+
+CREATE INDEX replays_running_idx ON public.replays USING btree (beat_at) WHERE (state = 'running'::text);
+
+CREATE UNIQUE INDEX replays_submit_token_key ON public.replays USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE INDEX results_job_idx ON public.results USING btree (job_id);
 
@@ -1059,8 +1197,32 @@ ALTER TABLE ONLY public.jobs
 ALTER TABLE ONLY public.processed_events
     ADD CONSTRAINT processed_events_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.refused_counts
+    ADD CONSTRAINT refused_counts_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.rejected_lines
     ADD CONSTRAINT rejected_lines_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_deliveries
+    ADD CONSTRAINT replay_deliveries_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES public.deliveries(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_deliveries
+    ADD CONSTRAINT replay_deliveries_replay_id_fkey FOREIGN KEY (replay_id) REFERENCES public.replays(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_differences
+    ADD CONSTRAINT replay_differences_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_differences
+    ADD CONSTRAINT replay_differences_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_differences
+    ADD CONSTRAINT replay_differences_replay_id_fkey FOREIGN KEY (replay_id) REFERENCES public.replays(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_jobs
+    ADD CONSTRAINT replay_jobs_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.replay_jobs
+    ADD CONSTRAINT replay_jobs_replay_id_fkey FOREIGN KEY (replay_id) REFERENCES public.replays(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.result_versions
     ADD CONSTRAINT result_versions_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
