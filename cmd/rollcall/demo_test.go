@@ -75,7 +75,7 @@ func TestDemoSummaryKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"":             "accepted by_net cancelled duplicate failed invalid outstanding sandbox seconds seed stored submitted vendor_calls",
+		"":             "accepted by_net cancelled duplicate failed invalid outstanding refused_secret_lost refused_valid rotations sandbox seconds seed stored submitted vendor_calls",
 		"by_net":       "poll reconcile replay sync webhook",
 		"vendor_calls": "list results status submit total",
 		"sandbox":      "charged completed delivered dropped duplicated failed jobs",
