@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -94,9 +95,29 @@ func (r *turning) turnedTo(id int64, want store.RotationState) *store.Rotation {
 	return got
 }
 
+// replica is another process on the same database.
+func (r *turning) replica() *pipeline.Pipeline {
+	r.t.Helper()
+	other := r.newPipeline(setup{})
+	if err := other.Start(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := other.Stop(context.Background()); err != nil {
+			r.t.Error(err)
+		}
+	})
+	return other
+}
+
+// signed is a delivery for a vendor's job, signed with the secret.
+func (r *turning) signed(secret, job string) pipeline.Incoming {
+	return signedDelivery(r.hook.Endpoint, "extract_completed", secret, envelopeFor("extract_completed", job))
+}
+
 // deliver sends a delivery for a vendor's job, signed with the secret.
 func (r *turning) deliver(secret, job string) pipeline.Answer {
-	return r.pipe.Receive(r.t.Context(), signedDelivery(r.hook.Endpoint, "extract_completed", secret, envelopeFor("extract_completed", job)))
+	return r.pipe.Receive(r.t.Context(), r.signed(secret, job))
 }
 
 func (r *turning) wantAnswer(secret, job string, want int) {
@@ -183,7 +204,11 @@ func TestRotationTwiceInTheGraceTime(t *testing.T) {
 func TestRotationInAnEmergency(t *testing.T) {
 	t.Parallel()
 	r := newTurning(t, setup{})
+	other := r.replica()
 	r.turnedTo(r.rotate(false).ID, store.RotationDone)
+	if got := other.Receive(t.Context(), r.signed(testSecret, "known-to-the-other")); got.Status != http.StatusOK {
+		t.Fatalf("got %+v from another process, want the secret of before taken", got)
+	}
 	asked := newOnce()
 	t.Cleanup(asked.release)
 	r.answer(func(call int64, w http.ResponseWriter) {
@@ -201,6 +226,13 @@ func TestRotationInAnEmergency(t *testing.T) {
 	eventually(t, "the first secret's end", func() bool { return r.deliver(testSecret, "leaked-1").Status == http.StatusUnauthorized })
 	r.wantAnswer(turned(1), "leaked-2", http.StatusUnauthorized)
 	r.wantAnswer(turned(2), "new", http.StatusOK)
+	// The other process has the first secret in memory and was told nothing.
+	eventually(t, "the first secret's end elsewhere", func() bool {
+		return other.Receive(t.Context(), r.signed(testSecret, "leaked-3")).Status == http.StatusUnauthorized
+	})
+	if got := other.Receive(t.Context(), r.signed(turned(2), "new-elsewhere")); got.Status != http.StatusOK {
+		t.Errorf("got %+v from another process, want the new secret taken", got)
+	}
 }
 
 // TestRotationLosesTheAnswer: the secret that nobody saw is replaced by
@@ -269,15 +301,7 @@ func TestRotationSettlesWhatNothingCanVerify(t *testing.T) {
 func TestRotationPressedTwice(t *testing.T) {
 	t.Parallel()
 	r := newTurning(t, setup{})
-	other := r.newPipeline(setup{})
-	if err := other.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := other.Stop(t.Context()); err != nil && !errors.Is(err, t.Context().Err()) {
-			t.Error(err)
-		}
-	})
+	other := r.replica()
 	asked := newOnce()
 	t.Cleanup(asked.release)
 	r.answer(func(call int64, w http.ResponseWriter) {
