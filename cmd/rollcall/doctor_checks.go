@@ -157,6 +157,12 @@ func (d *doctor) examineWebhooks(ctx context.Context) {
 		d.note(check, "", err)
 		return
 	}
+	none, err := d.pipeline.WebhooksUnavailable(ctx)
+	if err != nil || none != nil {
+		// A vendor without webhooks is no problem: jobs come home by polling.
+		d.note(check, textOf(none), err)
+		return
+	}
 	live := map[string]bool{}
 	count := 0
 	for _, w := range hooks {
@@ -173,6 +179,14 @@ func (d *doctor) examineWebhooks(ctx context.Context) {
 		}
 	}
 	d.note(check, fmt.Sprintf("%d are live", count), errors.Join(append(errs, d.missingWebhooks(live)...)...))
+}
+
+// textOf is what the vendor said of its webhooks; "" when it said nothing.
+func textOf(none *pipeline.Unavailable) string {
+	if none == nil {
+		return ""
+	}
+	return none.Text()
 }
 
 // missingWebhooks are the event types without a live webhook. Without a public address there are none to be had.

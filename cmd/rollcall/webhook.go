@@ -17,6 +17,12 @@ import (
 type webhookCmd struct {
 	Register webhookRegisterCmd `cmd:"" help:"Register a webhook for each event type at ROLLCALL_PUBLIC_URL, unless it is there."`
 	List     webhookListCmd     `cmd:"" help:"List the webhooks of this installation."`
+	Pause    webhookPauseCmd    `cmd:"" help:"Have the vendor send nothing to a webhook for now."`
+	Resume   webhookResumeCmd   `cmd:"" help:"Have the vendor deliver to a paused webhook again."`
+	Adopt    webhookAdoptCmd    `cmd:"" help:"Take over a webhook that was registered elsewhere, with its secret."`
+	Repair   webhookRepairCmd   `cmd:"" help:"Put right what the vendor did to a webhook: switch it on, give it its address back, or register it anew."`
+	Describe webhookDescribeCmd `cmd:"" help:"Give a webhook another description at the vendor."`
+	Remove   webhookRemoveCmd   `cmd:"" help:"Delete a webhook, here and at the vendor."`
 	Rotate   webhookRotateCmd   `cmd:"" help:"Change a webhook's secret without losing a delivery, and wait until it is done."`
 }
 
@@ -52,11 +58,15 @@ func (a *app) withPipeline(ctx context.Context, do func(context.Context, *stack)
 }
 
 type webhookListCmd struct {
-	JSON bool `name:"json" help:"Print a JSON array."`
+	JSON   bool `name:"json" help:"Print a JSON array; with --vendor, an object."`
+	Vendor bool `help:"Ask the vendor too, and list the webhooks there that are not ours."`
 }
 
 // Run lists the webhooks as they were last seen; doctor asks the vendor.
 func (c *webhookListCmd) Run(ctx context.Context, a *app) error {
+	if c.Vendor {
+		return c.withVendor(ctx, a)
+	}
 	return a.withStore(ctx, func(ctx context.Context, s *stack) error {
 		hooks, err := s.store.Webhooks(ctx)
 		if err != nil {
@@ -74,16 +84,27 @@ type listedWebhook struct {
 	URL            string             `json:"url"`
 	VendorID       string             `json:"vendor_webhook_id"`
 	LastDeliveryAt *time.Time         `json:"last_delivery_at"`
+	Description    string             `json:"description"`
+	SignatureForm  string             `json:"signature_form"` // Empty: every listed form is tried.
+	Adopted        bool               `json:"adopted"`
 }
 
-func printWebhooks(out io.Writer, hooks []*store.Webhook, asJSON bool) error {
+func listed(hooks []*store.Webhook) []listedWebhook {
 	list := make([]listedWebhook, len(hooks))
 	for i, w := range hooks {
-		list[i] = listedWebhook{ID: w.ID, EventType: w.EventType, State: w.State, URL: w.URL, LastDeliveryAt: w.LastDeliveryAt}
+		list[i] = listedWebhook{
+			ID: w.ID, EventType: w.EventType, State: w.State, URL: w.URL, LastDeliveryAt: w.LastDeliveryAt,
+			Description: w.Description, SignatureForm: w.SignatureForm, Adopted: w.Adopted,
+		}
 		if w.VendorWebhookID != nil {
 			list[i].VendorID = *w.VendorWebhookID
 		}
 	}
+	return list
+}
+
+func printWebhooks(out io.Writer, hooks []*store.Webhook, asJSON bool) error {
+	list := listed(hooks)
 	if asJSON {
 		return json.NewEncoder(out).Encode(list)
 	}
