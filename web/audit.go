@@ -194,7 +194,8 @@ func auditChanges(before, after json.RawMessage) []views.AuditChange {
 	if !okWas || !okIs {
 		return []views.AuditChange{auditChange("", before, after)}
 	}
-	names := maps.Clone(was)
+	names := make(map[string]json.RawMessage, len(was)+len(is))
+	maps.Copy(names, was)
 	maps.Copy(names, is)
 	var changes []views.AuditChange
 	for _, name := range slices.Sorted(maps.Keys(names)) {
