@@ -122,6 +122,7 @@ func deliveryProps(story *store.DeliveryStory) views.DeliveryProps {
 	if story.SecretVersion != nil {
 		p.Secret = fmt.Sprintf("version %d", *story.SecretVersion)
 	}
+	p.Cause = shownCause(&story.Delivery)
 	p.Headers, p.ContentType = shownHeaders(story.Headers)
 	p.Body, p.BodyIsHex = shownBody(story.Body)
 	return p

@@ -221,6 +221,7 @@ func (v *visitor) submit(path string, form url.Values) page {
 // one has its own tests, and needs a vendor.
 type fakePipeline struct {
 	fakeWebhooks
+	fakeSignatures
 	distrust   atomic.Bool // Of webhooks.
 	mu         sync.Mutex
 	submitted  []pipeline.Submission

@@ -44,6 +44,14 @@ type Pipeline interface {
 	ResumeDispatch(ctx context.Context) error
 	// Rotate begins to change a webhook's secret, or joins the change under way.
 	Rotate(ctx context.Context, webhookID int64, emergency bool) (*store.Rotation, error)
+	// CheckRequest finds the form of signature that a captured request shows;
+	// SignatureHeader is where it should be.
+	CheckRequest(c pipeline.Captured) pipeline.Checked
+	SignatureHeader() string
+	// VerifyStored verifies the stored bytes of a delivery again; TakeUpAgain
+	// takes up those refused ones that are good today.
+	VerifyStored(ctx context.Context, deliveryID int64) (pipeline.Verification, error)
+	TakeUpAgain(ctx context.Context, deliveryIDs []int64) (pipeline.TakenUp, error)
 	// WebhooksTrusted reports whether jobs are expected home by webhook now.
 	WebhooksTrusted(ctx context.Context) (bool, error)
 	// WorkersHealthy says what keeps the background work from running.

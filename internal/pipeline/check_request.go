@@ -33,9 +33,13 @@ type Checked struct {
 	Matches bool
 	Form    string // As it can be set for a webhook; empty without a match.
 	Reading string // The body that was signed, in words: its line ends get lost on the way here.
+	Event   string // As the request's header names it; may be empty.
 	// Diagnosis is why nothing matches; empty with a match.
 	Diagnosis Diagnosis
 }
+
+// SignatureHeader is the name of the header that holds the signature.
+func (p *Pipeline) SignatureHeader() string { return p.cfg.Signature.Header }
 
 // CheckRequest finds the form of signature under which the secret signed the
 // request, in every form that there is, whatever the settings leave open.
@@ -50,7 +54,7 @@ func (p *Pipeline) CheckRequest(c Captured) Checked {
 	}
 	for _, r := range readings {
 		if f, ok := verify(at(r.body).examine().request, c.Secret, everyForm()); ok {
-			return Checked{Matches: true, Form: f.String(), Reading: r.how}
+			return Checked{Matches: true, Form: f.String(), Reading: r.how, Event: c.Header.Get(settings.EventHeader)}
 		}
 	}
 	var first Checked
