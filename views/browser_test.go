@@ -125,7 +125,7 @@ func storybook(t *testing.T) *httptest.Server {
 	mux.HandleFunc("GET /reconcile/live", stream(quit, nil))
 	mux.HandleFunc("GET /webhooks/{id}/sent/{batch}/live", stream(quit, nil))
 	mux.HandleFunc("GET /webhooks/{id}/rotation/live", stream(quit, nil))
-	for _, noun := range []string{"batches", "items", "jobs"} {
+	for _, noun := range []string{"batches", "items", "jobs", "replays"} {
 		mux.HandleFunc("GET /"+noun+"/{id}/live", stream(quit, nil))
 	}
 	for _, each := range stories() {

@@ -58,7 +58,7 @@ func stories() []story {
 	for _, some := range [][]story{
 		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(),
 		kindStories(), planStories(), foreignStories(), webhookStories(), sentStories(),
-		deliveryStories(), operatorStories(), adminStories(), peopleStories(), errorStories(),
+		rotationStories(), replayStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
 	} {
 		all = append(all, some...)
 	}

@@ -69,6 +69,7 @@ func setup(t *testing.T) *bench { t.Helper(); return setupWith(t, Config{Sandbox
 func setupWith(t *testing.T, cfg Config) *bench {
 	t.Helper()
 	b := &bench{store: storetest.New(t), pipeline: newFakePipeline(), clock: &clock{}, log: &lockedBuffer{}}
+	b.pipeline.rows = b.store
 	logger := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	b.server, err = New(cfg, b.store, b.pipeline, logger, b.clock.now)
@@ -222,6 +223,7 @@ func (v *visitor) submit(path string, form url.Values) page {
 type fakePipeline struct {
 	fakeWebhooks
 	fakeSignatures
+	fakeReplays
 	distrust   atomic.Bool // Of webhooks.
 	mu         sync.Mutex
 	submitted  []pipeline.Submission

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"rollcall/internal/pipeline"
 	"rollcall/store"
@@ -38,6 +39,17 @@ type Pipeline interface {
 	RefuseUnread(ctx context.Context, endpoint string, header http.Header, source string, status int, reason string)
 	// SettleNow wakes a job for an operator.
 	SettleNow(ctx context.Context, jobID int64) error
+	// PlanReplay freezes what was picked; the moves of a replay report false when
+	// somebody was first.
+	PlanReplay(ctx context.Context, req pipeline.ReplayRequest) (*store.Replay, error)
+	RunReplay(ctx context.Context, id int64, refetch bool) (bool, error)
+	PauseReplay(ctx context.Context, id int64) (bool, error)
+	ResumeReplay(ctx context.Context, id int64) (bool, error)
+	CancelReplay(ctx context.Context, id int64) (bool, error)
+	// ReplayTakes is about how long a replay of so many vendor calls takes.
+	ReplayTakes(calls int64) time.Duration
+	// ReplaceResult puts what a replay fetched in place of what is stored.
+	ReplaceResult(ctx context.Context, replayID, itemID int64) (bool, error)
 	// ReconcileNow queues a reconcile run for a person.
 	ReconcileNow(ctx context.Context) error
 	// ResumeDispatch opens a gate that a 401 or 402 paused.
