@@ -1,0 +1,227 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+)
+
+// TestReplaySurvivesKill kills the process with -9 in the middle of a replay,
+// while it begins with more jobs: another process goes on, and each job is woken
+// once and has one outcome.
+func TestReplaySurvivesKill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep})
+	first := r.newPipeline(setup{pipeline: asleep})
+	if err := first.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	jobs := r.openJobs(45)
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	plan := r.plan(r.logged())
+	// A process begins with 20 at once, by its rate, and is killed inside the
+	// transaction of a later turn.
+	b := r.newBarrier(map[string]string{
+		"begin": fmt.Sprintf(`BEFORE UPDATE ON replay_jobs FOR EACH ROW WHEN (NEW.state = 'woken' AND NEW.job_id > %d)`, jobs[24]),
+	})
+	r.run(plan.ID, false)
+	w := r.startWorker()
+	eventually(t, "the replay to stand in the middle of a turn", func() bool { return b.waiting() >= 1 })
+	begun := r.number(`SELECT count(*) FROM replay_jobs WHERE state <> 'waiting'`)
+	if begun < 20 || begun >= 45 {
+		t.Errorf("it stands at %d jobs begun with, want some and not all", begun)
+	}
+	r.takeOver(w, b)
+	r.exec(`UPDATE replays SET beat_at = beat_at - interval '1 hour'`)
+	got := r.replayed(plan.ID)
+	if got.State != store.ReplayDone || got.SettledNow != 45 || got.Ended() != 45 {
+		t.Errorf("got %+v, want all 45 settled", got)
+	}
+	if n := r.number(`SELECT count(*) FROM (SELECT job_id FROM job_events WHERE kind = 'woken' GROUP BY job_id HAVING count(*) = 1) once`); n != 45 {
+		t.Errorf("%d jobs were woken once, want 45", n)
+	}
+	if n := r.number(`SELECT count(*) FROM job_events WHERE kind = 'settled'`); n != 45 {
+		t.Errorf("jobs were settled %d times, want 45", n)
+	}
+	r.balanced()
+}
+
+// TestReplayThatStandsStillGoesOn: the sweep gives a running replay a task again
+// when its own is gone, and leaves one alone that lives.
+func TestReplayThatStandsStillGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep})
+	plan := r.planOf(store.ReplayPicks{})
+	r.run(plan.ID, false)
+	tasks := func() int64 {
+		return r.number(`SELECT count(*) FROM river_job WHERE kind = 'replay' AND state = 'available'`)
+	}
+	for _, still := range []bool{false, true} {
+		r.exec(`UPDATE river_job SET state = 'running', attempted_at = now() - interval '1 minute', attempted_by = '{dead}' WHERE kind = 'replay'`)
+		if still {
+			r.exec(`UPDATE replays SET beat_at = now() - interval '1 minute'`)
+		}
+		if err := r.pipe.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := tasks(); (n == 1) != still {
+			t.Errorf("standing still %v: got %d new tasks", still, n)
+		}
+	}
+	r.start(setup{noWebhooks: true})
+	if got := r.replayed(plan.ID); got.State != store.ReplayDone {
+		t.Errorf("got %s, want it done", got.State)
+	}
+}
+
+// TestRefetchComparesAndReplaces: settled jobs are fetched once more only if
+// that is wanted, what differs is kept beside what is stored, and a replacement
+// keeps the earlier version.
+func TestRefetchComparesAndReplaces(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: asleep})
+	single := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("https://shop.sandbox.test/item/m-%d", i)
+	}
+	batch := r.submit(store.KindBatch, many...)
+	crawl := r.startCrawl(madeShop, pipeline.CrawlOptions{Depth: 2, Limit: 6})
+	for _, id := range []int64{single, batch, crawl} {
+		r.ended(id)
+	}
+	changed := r.text(`SELECT url FROM items WHERE batch_id = $1 ORDER BY position LIMIT 1`, batch)
+	eventually(t, "all jobs to settle", func() bool { return r.number(`SELECT count(*) FROM jobs WHERE state <> 'settled'`) == 0 })
+	settledAt := r.text(`SELECT string_agg(ended_at::text, ' ' ORDER BY id) FROM jobs`)
+	asked := 0
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if !isJob(req) {
+			next.ServeHTTP(w, req)
+			return
+		}
+		asked++
+		rewrite(w, req, next, "", func(_ int, body map[string]any) {
+			rows, _ := body["results"].([]any)
+			for _, each := range rows {
+				row, _ := each.(map[string]any)
+				if data, _ := row["data"].(map[string]any); row["url"] == changed && data != nil {
+					data["markdown"] = "# Another page"
+				}
+			}
+		})
+	})
+	jobs := store.ReplayPicks{JobIDs: append(append(r.jobsOf(single), r.jobsOf(batch)...), r.jobsOf(crawl)...)}
+	plain := r.planOf(jobs)
+	if plain.SettledBefore != 3 || plain.Calls != 0 || plain.RefetchCalls != 3 {
+		t.Errorf("got %+v frozen, want three settled that cost nothing, or three calls", plain.Frozen)
+	}
+	r.run(plain.ID, false)
+	if got := r.replayed(plain.ID); got.AlreadySettled != 3 || got.Refetched != 0 || asked != 0 {
+		t.Errorf("without refetching: got %+v and %d calls", got, asked)
+	}
+	again := r.planOf(jobs)
+	r.run(again.ID, true)
+	got := r.replayed(again.ID)
+	if got.AlreadySettled != 3 || got.Refetched != 3 || got.Differing != 1 || asked != 3 {
+		t.Errorf("refetched: got %+v and %d calls, want one difference in three calls", got, asked)
+	}
+	if words := r.text(`SELECT string_agg(refetched, ' ' ORDER BY job_id) FROM replay_jobs WHERE replay_id = $1`, again.ID); words != "same differs same" {
+		t.Errorf("got %q, want only the batch to differ", words)
+	}
+	item := r.number(`SELECT item_id FROM replay_differences WHERE replay_id = $1`, again.ID)
+	if url := r.text(`SELECT url FROM items WHERE id = $1`, item); url != changed {
+		t.Errorf("got a difference of %s, want %s", url, changed)
+	}
+	if now := r.text(`SELECT string_agg(ended_at::text, ' ' ORDER BY id) FROM jobs`); now != settledAt || r.number(`SELECT count(*) FROM results WHERE version > 1`) != 0 {
+		t.Error("refetching changed a settled job or a result by itself")
+	}
+	was := r.text(`SELECT encode(markdown, 'escape') FROM results WHERE item_id = $1`, item)
+	for i, want := range []bool{true, false} {
+		if done, err := r.pipe.ReplaceResult(t.Context(), again.ID, item); err != nil || done != want {
+			t.Errorf("press %d: got %v, %v, want %v", i+1, done, err, want)
+		}
+	}
+	if is := r.text(`SELECT encode(markdown, 'escape') || ' ' || version FROM results WHERE item_id = $1`, item); is != "# Another page 2" {
+		t.Errorf("got %q stored", is)
+	}
+	if kept := r.text(`SELECT encode(markdown, 'escape') FROM result_versions WHERE item_id = $1 AND version = 1`, item); kept != was || was == "" {
+		t.Errorf("got %q kept, want %q", kept, was)
+	}
+	if n := r.number(`SELECT count(*) FROM audit_log WHERE what = 'replay.replace' AND on_id = $1`, fmt.Sprint(item)); n != 1 {
+		t.Errorf("got %d audit rows, want one", n)
+	}
+	r.balanced()
+}
+
+// TestRefetchOfWhatTheVendorForgot says so, and changes nothing.
+func TestRefetchOfWhatTheVendorForgot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{pipeline: asleep})
+	batch := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1")
+	r.ended(batch)
+	eventually(t, "the job to settle", func() bool { return r.number(`SELECT count(*) FROM jobs WHERE state = 'settled'`) == 1 })
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if isJob(req) {
+			answerJSON(w, http.StatusNotFound, refusal("NOT_FOUND", false), "")
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	plan := r.planOf(store.ReplayPicks{JobIDs: r.jobsOf(batch)})
+	r.run(plan.ID, true)
+	got := r.replayed(plan.ID)
+	word := r.text(`SELECT refetched || ': ' || detail FROM replay_jobs`)
+	if got.AlreadySettled != 1 || got.Differing != 0 || word != "unknown_to_vendor: the vendor answered 404" {
+		t.Errorf("got %+v, %s", got, word)
+	}
+}
+
+// TestReplayVerifiesRefusedDeliveriesAgain: what is signed by a secret of today
+// is taken up from our archive like any other delivery, and settles its job.
+func TestReplayVerifiesRefusedDeliveriesAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, pipeline: asleep})
+	job := r.openJobs(1)[0]
+	hook := r.number(`INSERT INTO webhooks (endpoint, event_type, url, state, created_at, state_at)
+		VALUES ('0123456789abcdef', 'extract_completed', 'https://a.example/', 'live', now(), now()) RETURNING id`)
+	r.exec(`INSERT INTO webhook_secrets (webhook_id, version, sealed, valid_from) VALUES ($1, 1, $2, now() - interval '1 day')`, hook, r.pipe.SealSecret(hook, 1, "another secret, longer than 16"))
+	for _, body := range [][]byte{envelopeFor("extract_completed", r.vendorID(job)), []byte("{}")} {
+		secret := testSecret
+		if len(body) == 2 {
+			secret = "a secret that nobody here has"
+		}
+		if a := r.pipe.Receive(t.Context(), signedDelivery("0123456789abcdef", "extract_completed", secret, body)); a.Status != http.StatusUnauthorized {
+			t.Fatalf("got %d, want 401", a.Status)
+		}
+	}
+	eventually(t, "both to be kept", func() bool { return r.number(`SELECT count(*) FROM deliveries WHERE verdict = 'refused'`) == 2 })
+	plan := r.planOf(store.ReplayPicks{Received: &store.DeliveryFilter{Webhook: hook}})
+	if plan.Deliveries != 2 || plan.Jobs != 0 {
+		t.Fatalf("got %+v frozen, want the two deliveries", plan.Frozen)
+	}
+	// Stored behind the pipeline's back, as another process would after a crash.
+	r.exec(`INSERT INTO webhook_secrets (webhook_id, version, sealed, valid_from) VALUES ($1, 2, $2, now() - interval '1 day')`, hook, r.pipe.SealSecret(hook, 2, testSecret))
+	r.run(plan.ID, false)
+	got := r.replayed(plan.ID)
+	if got.State != store.ReplayDone || got.Recovered != 1 || got.Refused != 1 {
+		t.Errorf("got %+v, want one taken up and one still refused", got)
+	}
+	eventually(t, "its job to settle", func() bool { return r.text(`SELECT state FROM jobs WHERE id = $1`, job) == "settled" })
+	if net := r.text(`SELECT settle_net FROM jobs WHERE id = $1`, job); net != "webhook" {
+		t.Errorf("settled by %s, want webhook: it is a delivery like any other", net)
+	}
+	words := r.text(`SELECT string_agg(outcome, ' ' ORDER BY delivery_id) FROM replay_deliveries`)
+	if !strings.Contains(words, "recovered") || !strings.Contains(words, "refused") {
+		t.Errorf("got outcomes %s", words)
+	}
+	second := r.planOf(store.ReplayPicks{Received: &store.DeliveryFilter{Webhook: hook}})
+	if second.Deliveries != 1 || second.Jobs != 1 || second.SettledBefore != 1 {
+		t.Errorf("planned again: got %+v, want one still refused, and the other's job settled", second.Frozen)
+	}
+}
