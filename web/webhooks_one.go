@@ -50,6 +50,9 @@ func (s *Server) showWebhook(c echo.Context, status int, w *store.Webhook, typed
 		Webhook: rows[0], Since: w.StateAt, CheckedAt: orZero(w.CheckedAt), Description: w.Description, FormFixed: fixed,
 		Points: formPoints(rows[0].Form), SendURL: s.sendURL(), SendWhat: sendWhat(w.EventType),
 	}
+	if props.Counted, err = s.refusedCounts(c.Request().Context(), w.ID); err != nil {
+		return err
+	}
 	if typed != nil {
 		typed(&props)
 	}
@@ -105,9 +108,13 @@ func (s *Server) repairWebhook(c echo.Context) error {
 	return s.changeWebhook(c, "Repaired. It is at the vendor as it should be; send one to see that it works.", s.pipeline.RepairWebhook)
 }
 
-// removeWebhook is POST /webhooks/{id}/remove.
+// removeWebhook is POST /webhooks/{id}/remove. A second press finds it removed.
 func (s *Server) removeWebhook(c echo.Context) error {
-	w, err := s.hookParam(c)
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	w, err := s.store.Webhook(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
