@@ -96,6 +96,7 @@ const (
 // kept.
 type RefusedCount struct {
 	WebhookID  int64
+	EventType  string // The webhook's, when counts are read.
 	Day        time.Time
 	Cause      RefusedCause
 	Deliveries int64
@@ -118,9 +119,10 @@ func (q Queries) AddRefusedCount(ctx context.Context, c RefusedCount) error {
 // that were counted instead of kept since a day.
 func (q Queries) UnsignedCounts(ctx context.Context, since time.Time) ([]RefusedCount, error) {
 	var out []RefusedCount
-	err := q.db.NewRaw(`SELECT webhook_id, min(day) AS day, cause, sum(deliveries)::bigint AS deliveries, max(last_at) AS last_at,
-			(array_agg(last_source ORDER BY last_at DESC))[1] AS last_source
-		FROM refused_counts WHERE day >= ?::timestamptz::date GROUP BY webhook_id, cause ORDER BY webhook_id, cause`, since.UTC()).Scan(ctx, &out)
+	err := q.db.NewRaw(`SELECT rc.webhook_id, w.event_type, min(rc.day) AS day, rc.cause, sum(rc.deliveries)::bigint AS deliveries,
+			max(rc.last_at) AS last_at, (array_agg(rc.last_source ORDER BY rc.last_at DESC))[1] AS last_source
+		FROM refused_counts rc JOIN webhooks w ON w.id = rc.webhook_id WHERE rc.day >= ?::timestamptz::date
+		GROUP BY rc.webhook_id, w.event_type, rc.cause ORDER BY rc.webhook_id, rc.cause`, since.UTC()).Scan(ctx, &out)
 	return out, translate(err)
 }
 
@@ -140,7 +142,7 @@ const undiagnosed = ` FROM deliveries d LEFT JOIN webhooks w ON w.id = d.webhook
 // AnyUndiagnosed reports whether Undiagnosed would list any.
 func (q Queries) AnyUndiagnosed(ctx context.Context) (bool, error) {
 	var is bool
-	err := q.db.NewRaw(`SELECT EXISTS (SELECT` + undiagnosed + `)`).Scan(ctx, &is)
+	err := q.db.NewRaw(`SELECT EXISTS (SELECT`+undiagnosed+`)`).Scan(ctx, &is)
 	return is, translate(err)
 }
 

@@ -24,11 +24,18 @@ func signatureStories() []story {
 	}
 	wrong.Errors = views.Errors{"headers": `Line 2 has no colon: a header is written "Name: value".`, "secret": "Enter the secret."}
 	return []story{
-		{"check", views.Check(empty)}, {"check-found", views.Check(found)}, {"check-nothing", views.Check(nothing)},
-		{"check-fixed", views.Check(fixed)}, {"check-wrong", views.Check(wrong)},
+		{"check", views.Check(empty)},
+		{"check-found", views.Check(found)},
+		{"check-nothing", views.Check(nothing)},
+		{"check-fixed", views.Check(fixed)},
+		{"check-wrong", views.Check(wrong)},
 		{"delivery-refused", views.Delivery(refusedDelivery(views.RoleOperator, views.Cause{
 			Title: "Signed with a retired secret", Text: "Signed with version 2 of the secret, which ended on 28 November 2026 09:30:00 UTC.",
 		}))},
+		{"deliveries-counted", views.Deliveries(views.DeliveriesProps{
+			Layout:  layout("Deliveries", views.SectionDeliveries, views.RoleAnalyst),
+			Counted: []views.RefusedCount{{Event: "crawl_completed", Unsigned: 4711, Others: 12, LastAt: before(time.Minute), LastSource: "198.51.100.9"}},
+		})},
 		{"delivery-refused-analyst", views.Delivery(refusedDelivery(views.RoleAnalyst, views.Cause{}))},
 	}
 }

@@ -44,6 +44,9 @@ func (s *Server) deliveries(c echo.Context) error {
 		last = keyCursor(rows[i].ReceivedAt, rows[i].ID)
 	}
 	props.Pager = pager(c, cursorParam, more, last)
+	if props.Counted, err = s.refusedCounts(ctx, 0); err != nil {
+		return err
+	}
 	return s.showDeliveries(c, props)
 }
 

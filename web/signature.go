@@ -172,15 +172,22 @@ func shownCause(d *store.Delivery) views.Cause {
 }
 
 // refusedCounts are the refused deliveries of the last week that were counted
-// instead of kept, by webhook.
-func (s *Server) refusedCounts(ctx context.Context) (map[int64]views.RefusedCount, error) {
+// instead of kept, by webhook; of one webhook, unless that is zero.
+func (s *Server) refusedCounts(ctx context.Context, webhook int64) ([]views.RefusedCount, error) {
 	counts, err := s.store.UnsignedCounts(ctx, s.now().Add(-countedFor))
 	if err != nil {
 		return nil, fmt.Errorf("count refused deliveries: %w", err)
 	}
-	out := map[int64]views.RefusedCount{}
+	var out []views.RefusedCount
+	last := int64(0)
 	for _, each := range counts {
-		one := out[each.WebhookID]
+		if webhook != 0 && each.WebhookID != webhook {
+			continue
+		}
+		if each.WebhookID != last {
+			last, out = each.WebhookID, append(out, views.RefusedCount{Event: each.EventType})
+		}
+		one := &out[len(out)-1]
 		if each.Cause == store.CauseUnsigned {
 			one.Unsigned += each.Deliveries
 		} else {
@@ -189,7 +196,6 @@ func (s *Server) refusedCounts(ctx context.Context) (map[int64]views.RefusedCoun
 		if each.LastAt.After(one.LastAt) {
 			one.LastAt, one.LastSource = each.LastAt, each.LastSource
 		}
-		out[each.WebhookID] = one
 	}
 	return out, nil
 }
