@@ -212,7 +212,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 		PollFirst: c.PollFirst, PollCap: c.PollCap, PollMaxWait: c.PollMaxWait, WebhookFallback: c.WebhookFallback,
 		ReconcileEvery: c.ReconcileEvery, ReconcileOlderThan: c.ReconcileOlderThan, ReconcileWindow: c.ReconcileWindow,
 		ClaimLease: c.ClaimLease, URLsPerJob: c.URLsPerJob, GiveUpAfter: c.GiveUpAfter, GraceTime: c.SecretGrace,
-		VendorRPS: c.VendorRPS, VendorConcurrency: c.VendorConcurrency,
+		VendorRPS: c.VendorRPS, VendorConcurrency: c.VendorConcurrency, ReplayRPS: c.ReplayRPS,
 		Signature: pipeline.SignatureSettings{
 			Header: c.SignatureHeader, DeliveryHeader: c.DeliveryHeader, EventHeader: c.EventHeader,
 			Encoding: c.SignatureEncoding, Prefix: c.SignaturePrefix, Signed: c.SignatureSigned, Key: c.SignatureKey,

@@ -32,6 +32,7 @@ type Config struct {
 	GeonodeScraperAPIKey string        `group:"Vendor" env:"GEONODE_SCRAPER_API_KEY" secret:"" help:"The vendor's API key."`
 	ScraperAPIBaseURL    string        `group:"Vendor" env:"SCRAPER_API_BASE_URL" default:"https://scraper.geonode.io" help:"The vendor's API. Plain http is accepted only to loopback."`
 	VendorRPS            float64       `name:"vendor-rps" group:"Vendor" env:"ROLLCALL_VENDOR_RPS" default:"10" help:"Jobs submitted to the vendor per second and process."`
+	ReplayRPS            float64       `name:"replay-rps" group:"Vendor" env:"ROLLCALL_REPLAY_RPS" default:"10" help:"Calls per second that all replays together ask for, behind live work."`
 	VendorConcurrency    int           `group:"Vendor" env:"ROLLCALL_VENDOR_CONCURRENCY" default:"8" help:"Calls to the vendor at the same time and process, for submitting and for reading each."`
 	VendorTimeout        time.Duration `group:"Vendor" env:"ROLLCALL_VENDOR_TIMEOUT" default:"15s" help:"The longest one call to the vendor may take. Below 20s, the limit of one task."`
 	ClaimLease           time.Duration `group:"Vendor" env:"ROLLCALL_CLAIM_LEASE" default:"1m" help:"How long a submit call owns its job; must exceed the vendor timeout."`

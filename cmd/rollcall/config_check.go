@@ -167,6 +167,9 @@ func (c *Config) checkNumbers() []error {
 	if !(c.VendorRPS > 0 && c.VendorRPS <= 10_000) { // Written so that NaN is refused.
 		errs = append(errs, wrong("ROLLCALL_VENDOR_RPS", fmt.Sprint(c.VendorRPS), "must be above 0 and at most 10000"))
 	}
+	if !(c.ReplayRPS >= 0.01 && c.ReplayRPS <= 10_000) {
+		errs = append(errs, wrong("ROLLCALL_REPLAY_RPS", fmt.Sprint(c.ReplayRPS), "must be from 0.01 to 10000"))
+	}
 	if c.QuarantineBytes < 1<<20 {
 		errs = append(errs, wrong("ROLLCALL_QUARANTINE_BYTES", c.QuarantineBytes.String(), "must be at least 1MiB"))
 	}

@@ -30,6 +30,7 @@ type commands struct {
 	Migrate  migrateCmd  `cmd:"" help:"Look after the database's schema."`
 	User     userCmd     `cmd:"" help:"Look after people's accounts."`
 	Webhook  webhookCmd  `cmd:"" help:"Look after the vendor's webhooks."`
+	Replay   replayCmd   `cmd:"" help:"Ask again about jobs whose delivery went wrong, and wait until it is done."`
 	Secrets  secretsCmd  `cmd:"" help:"Look after what is encrypted at rest."`
 	Verify   verifyCmd   `cmd:"" help:"Verify the stored bytes of a delivery again; exit 1 with the reason when no secret does."`
 	Health   healthCmd   `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`

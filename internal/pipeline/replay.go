@@ -138,3 +138,24 @@ func replaceChange(replayID, itemID int64, version int) store.Change {
 		Before: map[string]any{"version": version}, After: map[string]any{"version": version + 1, "replay": replayID},
 	}
 }
+
+// FollowReplay waits until a replay is over and nothing of it is under way, and
+// returns it. It only looks: this process or another must run replays.
+func (p *Pipeline) FollowReplay(ctx context.Context, id int64) (*store.Replay, error) {
+	for {
+		r, err := p.store.Replay(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		under, err := p.store.CountReplayUnder(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if r.Over() && under == 0 {
+			return r, nil
+		}
+		if err := sleep(ctx, replayGap); err != nil {
+			return nil, err
+		}
+	}
+}
