@@ -57,10 +57,19 @@ func (f *fakeWebhooks) AdoptWebhook(_ context.Context, vendorID, secret string) 
 	return &store.Webhook{ID: 1}, nil
 }
 
-func (f *fakeWebhooks) PauseWebhook(_ context.Context, id int64) error  { return f.ask("pause %d", id) }
-func (f *fakeWebhooks) ResumeWebhook(_ context.Context, id int64) error { return f.ask("resume %d", id) }
-func (f *fakeWebhooks) RepairWebhook(_ context.Context, id int64) error { return f.ask("repair %d", id) }
-func (f *fakeWebhooks) RemoveWebhook(_ context.Context, id int64) error { return f.ask("remove %d", id) }
+func (f *fakeWebhooks) PauseWebhook(_ context.Context, id int64) error { return f.ask("pause %d", id) }
+
+func (f *fakeWebhooks) ResumeWebhook(_ context.Context, id int64) error {
+	return f.ask("resume %d", id)
+}
+
+func (f *fakeWebhooks) RepairWebhook(_ context.Context, id int64) error {
+	return f.ask("repair %d", id)
+}
+
+func (f *fakeWebhooks) RemoveWebhook(_ context.Context, id int64) error {
+	return f.ask("remove %d", id)
+}
 
 func (f *fakeWebhooks) DescribeWebhook(_ context.Context, id int64, description string) error {
 	return f.ask("describe %d %s", id, description)

@@ -21,8 +21,19 @@ import (
 	"rollcall/store/storetest"
 )
 
-// setupWhole is a bench around the actual pipeline, with the sandbox as vendor.
+// setupWhole is a bench around the actual pipeline, with the sandbox as vendor
+// and a webhook for each event.
 func setupWhole(t *testing.T) *bench {
+	t.Helper()
+	b, pipe, _ := setupActual(t)
+	if _, err := pipe.RegisterWebhooks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// setupActual is setupWhole without webhooks.
+func setupActual(t *testing.T) (*bench, *pipeline.Pipeline, *sandbox.Sandbox) {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Config{Seed: 1, RunTime: 20 * time.Millisecond})
 	if err != nil {
@@ -68,10 +79,7 @@ func setupWhole(t *testing.T) *bench {
 	if err := pipe.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pipe.RegisterWebhooks(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return b, pipe, box
 }
 
 // TestWhole is the way of an analyst: submit, watch, read.
