@@ -46,11 +46,11 @@ func TestCheckASignature(t *testing.T) {
 	if kept := got.doc.Find("textarea[name=headers]").Text(); !strings.Contains(kept, "X-Webhook-Signature: good") {
 		t.Errorf("the headers came back as %q", kept)
 	}
-	if chosen, _ := got.doc.Find("#webhook option[selected]").Attr("value"); chosen != fmt.Sprint(crawl) {
+	if chosen, _ := got.doc.Find("#webhook option[selected]").Attr("value"); chosen != idText(crawl) {
 		t.Errorf("the webhook %q is chosen, want the one of the event", chosen)
 	}
 	found, _ := got.doc.Find("form[action='/webhooks/check/form'] input[name=form]").Attr("value")
-	set := v.submit("/webhooks/check/form", url.Values{"form": {found}, "webhook": {fmt.Sprint(crawl)}})
+	set := v.submit("/webhooks/check/form", url.Values{"form": {found}, "webhook": {idText(crawl)}})
 	if set.status != http.StatusSeeOther || set.header.Get("Location") != fmt.Sprintf("/webhooks/%d", crawl) {
 		t.Errorf("got %d to %s", set.status, set.header.Get("Location"))
 	}

@@ -87,13 +87,13 @@ func TestParseHeaders(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for text, want := range map[string]string{
-		"X-A: 1\nnothing":                      `Line 2 has no colon: a header is written "Name: value".`,
-		"X-A: 1\n folded":                      "Line 2 begins with a space: put each header on one line.",
-		"X A: 1":                               "Line 1 does not begin with the name of a header.",
-		": \nX-A: \x01":                        "Line 2 holds a character that no header can carry.",
-		"X-A: 1\nGET / HTTP/1.1":               `Line 2 has no colon: a header is written "Name: value".`,
-		strings.Repeat("X-A: 1\n", 201):        "Line 201 is one more than the 200 that are looked at.",
-		"X-A: " + strings.Repeat("x", 33<<10):  "Line 1 and those after it are over 32768 bytes together.",
+		"X-A: 1\nnothing":                       `Line 2 has no colon: a header is written "Name: value".`,
+		"X-A: 1\n folded":                       "Line 2 begins with a space: put each header on one line.",
+		"X A: 1":                                "Line 1 does not begin with the name of a header.",
+		": \nX-A: \x01":                         "Line 2 holds a character that no header can carry.",
+		"X-A: 1\nGET / HTTP/1.1":                `Line 2 has no colon: a header is written "Name: value".`,
+		strings.Repeat("X-A: 1\n", 201):         "Line 201 is one more than the 200 that are looked at.",
+		"X-A: " + strings.Repeat("x", 33<<10):   "Line 1 and those after it are over 32768 bytes together.",
 		`{"X-Webhook-Signature":["00"]}` + "\n": "Line 1 does not begin with the name of a header.",
 	} {
 		_, err := ParseHeaders(text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +117,7 @@ func (x *examination) headerMissing() (Diagnosis, bool) {
 
 // headerOther is a signature that verifies, in a header of another name.
 func (x *examination) headerOther() (Diagnosis, bool) {
-	for _, k := range append(x.today[:len(x.today):len(x.today)], x.retired...) {
+	for _, k := range slices.Concat(x.today, x.retired) {
 		if m, ok := findClaim(x.request, k.secret, x.others, x.all, x.effort); ok {
 			return diagnosed(DiagnosedHeaderOther, "The signature is in the header %s, not in %s: the %s made it.",
 				m.claim.header, x.settings.Header, k.words()), true
@@ -198,7 +199,7 @@ func (x *examination) nothing() Diagnosis {
 	if len(x.claims) == 0 {
 		return diagnosed(DiagnosedNoSignature, "The %s header holds nothing that could be an HMAC-SHA256 as hex or base64.", x.settings.Header)
 	}
-	secrets := append(x.today[:len(x.today):len(x.today)], x.retired...)
+	secrets := slices.Concat(x.today, x.retired)
 	tried := fmt.Sprintf("the %d secrets known here", len(secrets))
 	if len(secrets) == 1 {
 		tried = "the " + secrets[0].stored()

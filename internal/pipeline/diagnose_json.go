@@ -111,7 +111,7 @@ func readJSON(dec *json.Decoder, depth int) (*jsonValue, error) {
 	}
 	switch t := token.(type) {
 	case json.Delim:
-		return readKids(dec, byte(t), depth)
+		return readKids(dec, t.String()[0], depth)
 	case string:
 		return &jsonValue{kind: '"', text: t}, nil
 	case nil:

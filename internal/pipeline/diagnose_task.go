@@ -58,8 +58,8 @@ func (q *queue) diagnose(ctx context.Context, gap time.Duration) error {
 // sweepUndiagnosed has refused deliveries looked at. It is asked again for as
 // long as there are any.
 func (p *Pipeline) sweepUndiagnosed(ctx context.Context) error {
-	any, err := p.store.AnyUndiagnosed(ctx)
-	if err != nil || !any {
+	waiting, err := p.store.AnyUndiagnosed(ctx)
+	if err != nil || !waiting {
 		return err
 	}
 	return p.queue.diagnose(ctx, max(time.Second, 20*p.cfg.PollTick))

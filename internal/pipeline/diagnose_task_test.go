@@ -73,7 +73,10 @@ func TestRefusedDeliveriesAreDiagnosed(t *testing.T) {
 		in.Body = []byte(`{"data":{"job_id":"job-1"},"timestamp":"1900-01-01T00:00:00Z"}`)
 		in.Header.Set("X-Webhook-Signature", sandbox.Sign(sandbox.SignatureForm{}, testSecret, "", "", in.Body))
 	})
-	deliver("masked", testSecret, func(in *pipeline.Incoming) { in.Header.Set("X-Padding", strings.Repeat("x", 20<<10)); signature("00")(in) })
+	deliver("masked", testSecret, func(in *pipeline.Incoming) {
+		in.Header.Set("X-Padding", strings.Repeat("x", 20<<10))
+		signature("00")(in)
+	})
 	r.pipe.RefuseUnread(t.Context(), name, nil, "unread", 415, "the Content-Type must be application/json")
 	eventually(t, "them to be kept", func() bool { return r.number(`SELECT count(*) FROM deliveries`) == 8 })
 	got := r.diagnosed()

@@ -124,7 +124,7 @@ func TestBodiesWrittenAgain(t *testing.T) {
 	t.Parallel()
 	arrived := diagnoseBody
 	for how, signed := range map[string]string{
-		"with a space after commas and colons": `{"timestamp": "2026-11-29T12:00:00Z", "data": {"job_id": "job-1", "url": "https://a.example/ä", "title": "<b>&"}, "a": [1.50, null, true, {}]}`,
+		"with a space after commas and colons":                               `{"timestamp": "2026-11-29T12:00:00Z", "data": {"job_id": "job-1", "url": "https://a.example/ä", "title": "<b>&"}, "a": [1.50, null, true, {}]}`,
 		"with a space after commas and colons, non-ASCII characters escaped": `{"timestamp": "2026-11-29T12:00:00Z", "data": {"job_id": "job-1", "url": "https://a.example/\u00e4", "title": "<b>&"}, "a": [1.50, null, true, {}]}`,
 		"compact, HTML's characters escaped":                                 `{"timestamp":"2026-11-29T12:00:00Z","data":{"job_id":"job-1","url":"https://a.example/ä","title":"\u003cb\u003e\u0026"},"a":[1.50,null,true,{}]}`,
 		"compact, slashes and non-ASCII characters escaped":                  `{"timestamp":"2026-11-29T12:00:00Z","data":{"job_id":"job-1","url":"https:\/\/a.example\/\u00e4","title":"<b>&"},"a":[1.50,null,true,{}]}`,

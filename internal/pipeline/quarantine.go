@@ -160,8 +160,9 @@ func (q *quarantine) write(group []refusal) {
 	ctx, cancel := context.WithTimeout(context.Background(), quarantineTime)
 	defer cancel()
 	by := map[int64][]refusal{}
+	size := int64(0)
 	for _, r := range group {
-		defer q.bytes.Add(-r.size())
+		size += r.size()
 		if r.d.WebhookID != nil {
 			by[*r.d.WebhookID] = append(by[*r.d.WebhookID], r)
 		}
@@ -172,6 +173,7 @@ func (q *quarantine) write(group []refusal) {
 				slog.Int64("webhook_id", id), slog.Int("deliveries", len(list)), slog.Any("error", err))
 		}
 	}
+	q.bytes.Add(-size)
 }
 
 // keep writes those of a webhook's refused deliveries that there is room for.
