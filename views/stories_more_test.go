@@ -132,11 +132,6 @@ func operatorStories() []story {
 	}
 }
 
-func adminStories() []story {
-	return []story{
-	}
-}
-
 func errorStories() []story {
 	return []story{
 		{"error-404", views.Error(views.ErrorProps{Layout: layout("Not found", "", views.RoleAnalyst), Status: 404, Title: "There is no such batch", Message: "It may have been removed, or the address has a slip in it."})},
