@@ -111,7 +111,7 @@
   function nextTheme() {
     const theme = themes[(themes.indexOf(root.dataset.theme) + 1) % themes.length];
     try {
-      localStorage.setItem("rollcall-theme", theme);
+      localStorage.setItem("rollcall-theme", `${theme} ${root.dataset.themeDefault || "auto"}`);
     } catch {
       // Forgotten at the next page, where storage is forbidden.
     }

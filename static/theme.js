@@ -3,13 +3,17 @@
 (() => {
   "use strict";
   const root = document.documentElement;
-  let chosen = null;
+  // What was chosen in this browser, and instead of which default: a default that has changed since, which is the
+  // account's own setting, is the later word.
+  const standard = root.dataset.themeDefault || "auto";
+  let chosen = "";
+  let over = "";
   try {
-    chosen = localStorage.getItem("rollcall-theme");
+    [chosen = "", over = standard] = (localStorage.getItem("rollcall-theme") ?? "").split(" ");
   } catch {
     // Storage may be forbidden; the system's theme is then the only one.
   }
-  if (chosen !== "light" && chosen !== "dark") chosen = root.dataset.themeDefault || "auto";
+  if (!["auto", "light", "dark"].includes(chosen) || over !== standard) chosen = standard;
   const dark = chosen === "dark" || (chosen === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
   root.dataset.theme = chosen;
   root.dataset.bsTheme = dark ? "dark" : "light";

@@ -201,7 +201,7 @@ func SignIn(p SignInProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " Sign in</button></form></section><p class=\"bare-note\">Accounts are made by an admin with <code>rollcall user add</code>.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " Sign in</button></form></section><p class=\"bare-note\">No account yet? An admin can invite you.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -112,7 +112,7 @@ func TestAuditPagesWalkWhole(t *testing.T) {
 	pages := 0
 	for path := "/audit?who=bob&since=2026-11-29"; path != ""; pages++ {
 		got := admin.get(path)
-		for _, id := range strings.Split(got.text("[data-testid=audit] td[data-label=On]"), "thing ") {
+		for id := range strings.SplitSeq(got.text("[data-testid=audit] td[data-label=On]"), "thing ") {
 			if id = strings.TrimSpace(id); id != "" && seen[id] {
 				t.Errorf("line %s twice", id)
 			}

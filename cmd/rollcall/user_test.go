@@ -115,7 +115,8 @@ func TestUserCommandsAreAudited(t *testing.T) {
 	vars := map[string]string{
 		"DATABASE_URL": storetest.DSN(t), "ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_PUBLIC_URL": "https://desk.example",
 	}
-	said := mustRun(t, vars, "user", "add", "ada", "--role", "admin")
+	var out strings.Builder
+	out.WriteString(mustRun(t, vars, "user", "add", "ada", "--role", "admin"))
 	for _, args := range [][]string{
 		{"invite", "eve"},
 		{"add", "bob"},
@@ -127,8 +128,9 @@ func TestUserCommandsAreAudited(t *testing.T) {
 		{"disable", "bob"},
 		{"enable", "bob"},
 	} {
-		said += mustRun(t, vars, append([]string{"user"}, args...)...)
+		out.WriteString(mustRun(t, vars, append([]string{"user"}, args...)...))
 	}
+	said := out.String()
 	if !strings.Contains(said, "https://desk.example/invite/") {
 		t.Errorf("no whole link: %s", said)
 	}
@@ -143,7 +145,7 @@ func TestUserCommandsAreAudited(t *testing.T) {
 		if row.Source != "command line" || row.Who == "" || row.UserID != nil {
 			t.Errorf("%s: got by %q from %q", row.What, row.Who, row.Source)
 		}
-		for _, word := range strings.Fields(said) {
+		for word := range strings.FieldsSeq(said) {
 			if _, token, ok := strings.Cut(word, "/invite/"); ok && strings.Contains(string(row.After), token) {
 				t.Errorf("%s: the log holds a link", row.What)
 			}

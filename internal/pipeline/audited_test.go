@@ -94,9 +94,9 @@ func checkAudit(t *testing.T, r *rig, u *store.User, want []string) {
 		t.Errorf("audit log (-got +want):\n%s", diff)
 	}
 	var first struct {
-		Name     string
-		Kind     string
-		Accepted int
+		Name     string `json:"name"`
+		Kind     string `json:"kind"`
+		Accepted int    `json:"accepted"`
 	}
 	if err := json.Unmarshal(rows[len(rows)-1].After, &first); err != nil || first.Name != "november" || first.Kind != "extract" || first.Accepted != 2 {
 		t.Errorf("after the submission: got %s, %v", rows[len(rows)-1].After, err)
