@@ -87,7 +87,7 @@ func oneWebhookStories() []story {
 	}
 	gone := one
 	gone.Webhook = webhookRow("gone")
-	gone.Webhook.VendorID, gone.Webhook.Form, gone.Webhook.Secrets, gone.FormFixed = "", "auto", nil, true
+	gone.Webhook.VendorID, gone.Webhook.Secrets, gone.FormFixed = "", nil, true
 	gone.Layout.Alerts = []views.Alert{{
 		Level: "danger", Title: "The webhook for batch_completed brings nothing home", Repair: "/webhooks/3/repair", Since: before(2 * time.Hour),
 		Text: "The vendor doesn't know it any more. Polling and reconciling take over until an admin repairs it, which registers it anew.",
@@ -104,6 +104,8 @@ func oneWebhookStories() []story {
 	}
 	refused := adopt
 	refused.Picked, refused.Errors = foreignHooks()[1].VendorID, views.Errors{"secret": "That is too short: a secret has at least 16 characters."}
+	pick := adopt
+	pick.Picked, pick.Errors = "gone", views.Errors{"webhook": "The vendor lists no such webhook. It may have been removed meanwhile."}
 	nothing := views.AdoptProps{Layout: adopt.Layout, Trouble: "the vendor did not answer"}
 	return []story{
 		{"webhook", views.Webhook(one)},
@@ -112,6 +114,7 @@ func oneWebhookStories() []story {
 		{"webhook-errors", views.Webhook(wrong)},
 		{"webhook-adopt", views.WebhookAdopt(adopt)},
 		{"webhook-adopt-refused", views.WebhookAdopt(refused)},
+		{"webhook-adopt-pick", views.WebhookAdopt(pick)},
 		{"webhook-adopt-none", views.WebhookAdopt(nothing)},
 	}
 }

@@ -130,7 +130,7 @@ func TestWebhookRefusals(t *testing.T) {
 	b.pipeline.vendor = pipeline.AtVendor{Asked: true, Most: 10, Foreign: []pipeline.VendorWebhook{{ID: "other"}, {ID: "theirs"}}}
 	b.pipeline.refuse = &pipeline.WebhookError{Field: "secret", Text: "That is too short."}
 	got := v.submit("/webhooks/adopt", url.Values{"webhook": {"theirs"}, "secret": {"very-secret"}})
-	if picked, _ := got.doc.Find("#webhook option[selected]").Attr("value"); got.status != http.StatusUnprocessableEntity || picked != "theirs" ||
+	if picked, _ := got.doc.Find("input[name=webhook]").Attr("value"); got.status != http.StatusUnprocessableEntity || picked != "theirs" ||
 		strings.Contains(got.body, "very-secret") || !strings.Contains(got.text("#secret-error"), "too short") {
 		t.Errorf("adopt: got %d, picked %q, %q", got.status, picked, got.text("main"))
 	}
