@@ -152,7 +152,11 @@ func (p *Pipeline) reasonOf(ctx context.Context, d *store.Delivery) (Diagnosis, 
 	if err != nil {
 		return Diagnosis{}, err
 	}
-	return s.diagnose(), nil
+	found := s.diagnose()
+	if found.Code == DiagnosedNothing && d.SecretLost {
+		found.Text = "It came while the vendor signed with a secret whose answer was lost, and that nobody ever saw: nothing can verify it. Its job is settled all the same."
+	}
+	return found, nil
 }
 
 // webhookOf is the webhook that a delivery came to; nil when there is none.

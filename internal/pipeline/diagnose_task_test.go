@@ -128,6 +128,10 @@ func TestVerifyStored(t *testing.T) {
 	if got := r.number(`SELECT count(*) FROM deliveries WHERE diagnosis <> ''`); got != 0 {
 		t.Error("deliveries that were taken up have a reason for a refusal")
 	}
+	r.exec(`UPDATE deliveries SET secret_lost = true, body = '{}', body_size = 2, verdict = 'refused', status = 401, secret_version = NULL WHERE vendor_job_id = 'job-1'`)
+	if v := verify("job-1"); v.Diagnosis.Code != pipeline.DiagnosedNothing || !strings.Contains(v.Diagnosis.Text, "nobody ever saw") {
+		t.Errorf("got %+v, want to be told of the secret that was lost", v)
+	}
 	if _, err := r.pipe.VerifyStored(t.Context(), 999); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("got %v, want not found", err)
 	}
