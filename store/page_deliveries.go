@@ -105,21 +105,28 @@ func (q Queries) jobsOf(ctx context.Context, vendorIDs []string) (map[string]int
 // vendor's log says of it.
 type DeliveryStory struct {
 	DeliveryRow
+	Kept    int64    // How many bytes of the body are kept; Body may be their beginning.
 	Webhook *Webhook // Nil when it came to no webhook of ours.
 	Attempt *LogRow  // Nil when the log, as far as it is mirrored, doesn't show it.
 }
 
-// PageDelivery is one delivery; ErrNotFound when there is none.
-func (q Queries) PageDelivery(ctx context.Context, id int64) (*DeliveryStory, error) {
+// PageDelivery is one delivery with at most so many bytes of its body;
+// ErrNotFound when there is none.
+func (q Queries) PageDelivery(ctx context.Context, id int64, most int) (*DeliveryStory, error) {
 	d := new(Delivery)
-	if err := q.db.NewSelect().Model(d).Where("d.id = ?", id).Scan(ctx); err != nil {
+	if err := q.db.NewSelect().Model(d).ExcludeColumn("body").Where("d.id = ?", id).Scan(ctx); err != nil {
+		return nil, translate(err)
+	}
+	var kept int64
+	err := q.db.NewRaw("SELECT substring(body FROM 1 FOR ?), octet_length(body) FROM deliveries WHERE id = ?", most, id).Scan(ctx, &d.Body, &kept)
+	if err != nil {
 		return nil, translate(err)
 	}
 	rows, err := q.withJobs(ctx, []Delivery{*d})
 	if err != nil {
 		return nil, err
 	}
-	story := &DeliveryStory{DeliveryRow: rows[0]}
+	story := &DeliveryStory{DeliveryRow: rows[0], Kept: kept}
 	if story.Attempt, err = q.attemptOf(ctx, id); err != nil || d.WebhookID == nil {
 		return story, err
 	}

@@ -188,7 +188,7 @@ func TestPagesOfNothing(t *testing.T) {
 		"item":     func() error { _, err := s.PageItem(t.Context(), 1<<62); return err },
 		"result":   func() error { _, err := s.PageResult(t.Context(), 1<<62); return err },
 		"part":     func() error { _, err := s.ResultPart(t.Context(), 1<<62, store.PartHTML, 1); return err },
-		"delivery": func() error { _, err := s.PageDelivery(t.Context(), 1<<62); return err },
+		"delivery": func() error { _, err := s.PageDelivery(t.Context(), 1<<62, 1); return err },
 	} {
 		if err := ask(); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("unknown %s: got %v, want ErrNotFound", name, err)

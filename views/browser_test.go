@@ -74,6 +74,7 @@ func TestStoriesInABrowser(t *testing.T) {
 func twin(name string) bool {
 	return slices.Contains([]string{
 		"crawl-fresh", "crawl-level-empty", "cancel-jobs", "cancel-late", "cancel-none", "resubmit-none", "try-errors", "deliveries-held",
+		"deliveries-none", "delivery-recovered", "delivery-gone", "delivery-log-none",
 	}, name)
 }
 

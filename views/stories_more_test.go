@@ -2,7 +2,6 @@ package views_test
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"rollcall/views"
@@ -74,35 +73,6 @@ func resultStories() []story {
 	}
 	bare := views.ResultProps{Layout: layout("Result", "", views.RoleAnalyst), ItemID: "2", URL: "https://shop.sandbox.test/p/2", BatchID: "12", BatchName: "B", HasHTML: true, Tab: views.TabHTML}
 	return append(made, story{"result-empty", views.Result(bare)})
-}
-
-func deliveryStories() []story {
-	list := views.DeliveriesProps{
-		Layout: layout("Deliveries", views.SectionDeliveries, views.RoleOperator), Verdict: "duplicate",
-		Verdicts: []views.Option{{Value: "accepted", Text: "Accepted"}, {Value: "duplicate", Text: "Duplicate"}, {Value: "bad_signature", Text: "Bad signature"}},
-		Events:   []views.Option{{Value: "batch.completed", Text: "batch.completed"}},
-		Pager:    views.Pager{Older: "/deliveries?before=3"},
-	}
-	for i, verdict := range []string{"accepted", "duplicate", "held", "foreign", "bad_signature", "unreadable", "something_new"} {
-		list.Deliveries = append(list.Deliveries, views.DeliveryRow{
-			ID: strconv.Itoa(i + 1), At: before(time.Duration(i) * 7 * time.Second), Event: "batch.completed", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11",
-			Verdict: verdict, Status: []int{202, 200, 202, 202, 401, 400, 503}[i], Took: time.Duration(i*i*31) * time.Millisecond, Source: "203.0.113.7",
-		})
-	}
-	list.Deliveries[0].JobID = "104"
-	none := views.DeliveriesProps{Layout: layout("Deliveries", views.SectionDeliveries, views.RoleAnalyst)}
-	one := views.DeliveryProps{
-		Layout: layout("Delivery 7", views.SectionDeliveries, views.RoleOperator), ID: "7", At: now(), Event: "batch.completed", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11",
-		JobID: "104", Verdict: "accepted", Reason: "The signature fits secret version 2.", Status: 202, Took: 4 * time.Millisecond, Source: "203.0.113.7", WebhookID: "wh_41",
-		Secret: "version 2", Form: "hex, body", ContentType: "application/json",
-		Headers: []views.Pair{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Webhook-Signature", Value: strings.Repeat("0af3", 16)}, {Name: "X-Odd", Value: hostile}},
-		Body:    `{"event":"batch.completed","data":{"job_id":"b7d0c7f2","note":"` + hostile + `"}}`, BodyBytes: 1843,
-	}
-	raw := one
-	raw.Verdict, raw.Status, raw.JobID, raw.Event = "bad_signature", 401, "", ""
-	raw.Reason = "No known secret gives this signature."
-	raw.Body, raw.BodyIsHex, raw.BodyCut, raw.BodyBytes, raw.Headers = "00000000  00 ff 10 7b 22 65 76 65  6e 74 22 3a 22 62 61 74  |...{\"event\":\"bat|", true, true, 33554432, nil
-	return []story{{"deliveries", views.Deliveries(list)}, {"deliveries-none", views.Deliveries(none)}, {"delivery", views.Delivery(one)}, {"delivery-bytes", views.Delivery(raw)}}
 }
 
 func runs() []views.ReconcileRow {

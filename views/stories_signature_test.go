@@ -44,6 +44,6 @@ func refusedDelivery(role string, cause views.Cause) views.DeliveryProps {
 	return views.DeliveryProps{
 		Layout: layout("Delivery 41", views.SectionDeliveries, role), ID: "41", At: before(time.Minute), Event: "crawl_completed",
 		Verdict: "refused", Status: 401, Reason: "signature does not match", Took: 900 * time.Microsecond, Source: "192.0.2.7",
-		Headers: []views.Pair{{Name: "X-Webhook-Signature", Value: strings.Repeat("5f", 32)}}, Body: "{}", BodyBytes: 2, Cause: cause,
+		Headers: []views.Pair{{Name: "X-Webhook-Signature", Value: strings.Repeat("5f", 32)}}, Body: "{}", BodyBytes: 2, KeptBytes: 2, Cause: cause,
 	}
 }

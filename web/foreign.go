@@ -39,11 +39,11 @@ func (s *Server) foreign(c echo.Context, about string) error {
 		last = eventCursor(&rows[i])
 	}
 	props.Pager = pager(c, cursorParam, more, last)
-	return s.showDeliveries(c, props)
+	return s.showDeliveries(c, http.StatusOK, props)
 }
 
 // showDeliveries adds what every page of deliveries has.
-func (s *Server) showDeliveries(c echo.Context, props views.DeliveriesProps) error {
+func (s *Server) showDeliveries(c echo.Context, status int, props views.DeliveriesProps) error {
 	var err error
 	if props.Foreign, props.Held, err = s.countForeign(c.Request().Context()); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Server) showDeliveries(c echo.Context, props views.DeliveriesProps) err
 	if props.Layout, err = s.layout(c, "Deliveries", views.SectionDeliveries); err != nil {
 		return err
 	}
-	return render(c, http.StatusOK, views.Deliveries(props))
+	return render(c, status, views.Deliveries(props))
 }
 
 // countForeign counts foreign and held jobs.

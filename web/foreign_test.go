@@ -24,7 +24,7 @@ func TestForeignJobs(t *testing.T) {
 	if text := v.get("/").text("[data-testid=foreign]"); text != "120 foreign jobs delivered 1 job held" {
 		t.Errorf("overview: got %q", text)
 	}
-	if text := v.get("/deliveries").text(".tabs-alone"); text != "All Foreign jobs 120 Held 1" {
+	if text := v.get("/deliveries").text(".tabs-alone"); text != "Received The vendor's log Foreign jobs 120 Held 1" {
 		t.Errorf("deliveries: got %q", text)
 	}
 	foreign := v.get("/deliveries?about=foreign")

@@ -222,6 +222,7 @@ func (v *visitor) submit(path string, form url.Values) page {
 // one has its own tests, and needs a vendor.
 type fakePipeline struct {
 	fakeWebhooks
+	fakeLogs
 	fakeSignatures
 	fakeReplays
 	distrust   atomic.Bool // Of webhooks.

@@ -52,6 +52,9 @@ type Pipeline interface {
 	ReplaceResult(ctx context.Context, replayID, itemID int64) (bool, error)
 	// ReconcileNow queues a reconcile run for a person.
 	ReconcileNow(ctx context.Context) error
+	// ReadLogNow queues a reading of each webhook's delivery log for a person, and
+	// says how many there are.
+	ReadLogNow(ctx context.Context) (int, error)
 	// ResumeDispatch opens a gate that a 401 or 402 paused.
 	ResumeDispatch(ctx context.Context) error
 	// Rotate begins to change a webhook's secret, or joins the change under way.
