@@ -107,9 +107,9 @@ func acts() []act {
 	}
 }
 
-// setupActual is a server on the actual pipeline, which runs no workers, with
+// setupIdle is a server on the actual pipeline, which runs no workers, with
 // the sandbox as vendor.
-func setupActual(t *testing.T) *bench {
+func setupIdle(t *testing.T) *bench {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Config{Seed: 1})
 	if err != nil {
@@ -160,7 +160,7 @@ func setupActual(t *testing.T) *bench {
 // asked, or says above why not.
 func TestWhatChangesIsAudited(t *testing.T) {
 	t.Parallel()
-	b := setupActual(t)
+	b := setupIdle(t)
 	bob := b.addUser(t, "bob", store.RoleAnalyst)
 	if bob.ID != 1 {
 		t.Fatalf("bob has id %d", bob.ID)
