@@ -315,7 +315,7 @@ func outcomeLook(word string) look {
 	case "failed":
 		return look{"bad", "clock-exclamation", "Failed"}
 	case "unknown_to_vendor":
-		return look{"warn", "help-circle", "Unknown to the vendor"}
+		return look{"warn", "help-circle", "Unknown to vendor"}
 	case "error":
 		return look{"bad", "alert-circle", "Error"}
 	default:
@@ -327,11 +327,11 @@ func outcomeLook(word string) look {
 func refetchedLook(word string) look {
 	switch word {
 	case "same":
-		return look{"ok", "check", "Same as stored"}
+		return look{"ok", "check", "The same"}
 	case "differs":
-		return look{"warn", "alert-triangle", "Differs from stored"}
+		return look{"warn", "alert-triangle", "Differs"}
 	case "unknown_to_vendor":
-		return look{"calm", "help-circle", "Unknown to the vendor"}
+		return look{"calm", "help-circle", "Unknown to vendor"}
 	case "error":
 		return look{"bad", "alert-circle", "Not read"}
 	default:
