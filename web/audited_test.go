@@ -78,6 +78,7 @@ func acts() []act {
 		{route: "POST /replays/:id/cancel", path: "/replays/1/cancel", what: "replay.cancel"},
 
 		{route: "POST /webhooks/register", what: "webhook.register"},
+		{route: "POST /deliveries/log/read", what: "delivery_log.read"},
 		{route: "POST /webhooks/:id/pause", path: "/webhooks/1/pause", what: "webhook.pause"},
 		{route: "POST /webhooks/:id/resume", path: "/webhooks/1/resume", what: "webhook.resume"},
 		{route: "POST /webhooks/:id/describe", path: "/webhooks/1/describe", form: url.Values{"description": {"new words"}}, what: "webhook.describe"},
