@@ -219,6 +219,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 			MaxAge: c.SignatureMaxAge,
 		},
 		QuarantineRows: c.QuarantineRows, QuarantineBytes: int64(c.QuarantineBytes),
+		KeepBodies: c.KeepBodies, KeepDeliveries: c.KeepDeliveries, KeepLog: c.KeepLog,
 		Fields: pipeline.FieldSettings{JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID},
 	}
 }

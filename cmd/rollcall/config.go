@@ -55,6 +55,10 @@ type Config struct {
 	QuarantineRows  int  `group:"Webhooks" env:"ROLLCALL_QUARANTINE_ROWS" default:"1000" help:"Refused deliveries kept for each webhook, and as many again while its secret is being changed."`
 	QuarantineBytes size `group:"Webhooks" env:"ROLLCALL_QUARANTINE_BYTES" default:"50MB" help:"What their bodies may take up for each webhook, and as much again while its secret is being changed."`
 
+	KeepBodies     time.Duration `group:"Webhooks" env:"ROLLCALL_KEEP_BODIES" default:"720h" help:"How long headers and bodies of deliveries are kept, once their job has settled."`
+	KeepDeliveries time.Duration `group:"Webhooks" env:"ROLLCALL_KEEP_DELIVERIES" default:"2160h" help:"How long deliveries are kept, without headers and bodies in the end, once their job has settled."`
+	KeepLog        time.Duration `group:"Webhooks" env:"ROLLCALL_KEEP_LOG" default:"2160h" help:"How long what is mirrored of the vendor's delivery log is kept, once the job has settled."`
+
 	SignatureHeader   string        `group:"Signature" env:"ROLLCALL_SIGNATURE_HEADER" default:"X-Webhook-Signature" help:"Header that holds the signature."`
 	DeliveryHeader    string        `group:"Signature" env:"ROLLCALL_DELIVERY_HEADER" default:"X-Webhook-Delivery-Id" help:"Header that holds the delivery id."`
 	EventHeader       string        `group:"Signature" env:"ROLLCALL_EVENT_HEADER" default:"X-Webhook-Event" help:"Header that holds the event type."`

@@ -213,6 +213,8 @@ func (c *Config) checkPairs() []error {
 		{c.VendorTimeout < taskLimit, "ROLLCALL_VENDOR_TIMEOUT", c.VendorTimeout.String(), "must be below %v, the limit of one task", taskLimit},
 		{c.ClaimLease > c.VendorTimeout, "ROLLCALL_CLAIM_LEASE", c.ClaimLease.String(), "must exceed ROLLCALL_VENDOR_TIMEOUT (%v), or a call could be made twice", c.VendorTimeout},
 		{c.SessionMax >= c.SessionIdle, "ROLLCALL_SESSION_MAX", c.SessionMax.String(), "must not be below ROLLCALL_SESSION_IDLE (%v)", c.SessionIdle},
+		{c.KeepDeliveries >= c.KeepBodies, "ROLLCALL_KEEP_DELIVERIES", c.KeepDeliveries.String(), "must not be below ROLLCALL_KEEP_BODIES (%v)", c.KeepBodies},
+		{c.KeepLog >= c.ReconcileWindow, "ROLLCALL_KEEP_LOG", c.KeepLog.String(), "must not be below ROLLCALL_RECONCILE_WINDOW (%v), which the log is read for", c.ReconcileWindow},
 		{c.MaxInFlight >= c.MaxBody, "ROLLCALL_MAX_IN_FLIGHT", c.MaxInFlight.String(), "must not be below ROLLCALL_MAX_BODY (%v)", c.MaxBody},
 	}
 	var errs []error

@@ -152,6 +152,8 @@ func TestCheck(t *testing.T) {
 		{"call longer than a task", "ROLLCALL_VENDOR_TIMEOUT", "20s", "must be below 20s"},
 		{"lease shorter than the call", "ROLLCALL_CLAIM_LEASE", "15s", "must exceed ROLLCALL_VENDOR_TIMEOUT"},
 		{"reconcile window too short", "ROLLCALL_RECONCILE_WINDOW", "10m", "jobs fall between two runs"},
+		{"rows gone before their bodies", "ROLLCALL_KEEP_BODIES", "3000h", "must not be below ROLLCALL_KEEP_BODIES"},
+		{"log shorter than what is read of it", "ROLLCALL_KEEP_LOG", "24h", "must not be below ROLLCALL_RECONCILE_WINDOW"},
 		{"body above what is held", "ROLLCALL_MAX_BODY", "256MiB", "must not be below ROLLCALL_MAX_BODY"},
 		{"no signature age limit", "ROLLCALL_SIGNATURE_MAX_AGE", "0s", ""},
 		{"negative grace", "ROLLCALL_SECRET_GRACE", "-1h", "must not be negative"},

@@ -108,6 +108,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &replayWorker{p: p})
 	river.AddWorker(workers, &refetchWorker{p: p})
 	river.AddWorker(workers, &mirrorWorker{p: p})
+	river.AddWorker(workers, &retainWorker{p: p})
 	river.AddWorker(workers, &rotateWorker{p: p})
 	river.AddWorker(workers, &reverifyWorker{p: p})
 	cfg := &river.Config{
@@ -129,6 +130,9 @@ func newQueue(p *Pipeline) (*queue, error) {
 				func() (river.JobArgs, *river.InsertOpts) {
 					return reconcileArgs{Trigger: "timer"}, reconcileOpts()
 				}, &river.PeriodicJobOpts{ID: "reconcile"})}
+		}
+		if !p.cfg.OnlyReplay {
+			cfg.PeriodicJobs = append(cfg.PeriodicJobs, p.retainOften())
 		}
 	}
 	client, err := river.NewClient(riverdatabasesql.NewWithPgxListener(p.store.SQL(), p.store.Pool()), cfg)
