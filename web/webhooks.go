@@ -105,22 +105,38 @@ func (s *Server) webhookRows(ctx context.Context, hooks []store.Webhook, version
 	for i := range hooks {
 		ids[i] = hooks[i].ID
 	}
-	counting, cancel := context.WithTimeout(ctx, countTime)
-	defer cancel()
-	uses, err := s.store.PageSecrets(counting, ids, versions)
-	if err != nil && counting.Err() == nil || ctx.Err() != nil {
-		return nil, fmt.Errorf("count what the secrets verified: %w", err)
+	uses, counted, err := s.secretUses(ctx, ids, versions)
+	if err != nil {
+		return nil, err
 	}
 	rows := make([]views.WebhookRow, len(hooks))
 	for i := range hooks {
 		rows[i] = s.webhookRow(&hooks[i])
 		for k := range uses {
 			if uses[k].WebhookID == hooks[i].ID {
-				rows[i].Secrets = append(rows[i].Secrets, secretRow(&uses[k], s.now()))
+				rows[i].Secrets = append(rows[i].Secrets, secretRow(&uses[k], counted, s.now()))
 			}
 		}
 	}
 	return rows, nil
+}
+
+// secretUses are the newest secret versions of webhooks, and whether what they
+// verified could be counted in time.
+func (s *Server) secretUses(ctx context.Context, ids []int64, versions int) ([]store.SecretUse, bool, error) {
+	counting, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	uses, err := s.store.PageSecrets(counting, ids, versions)
+	if err == nil {
+		return uses, true, nil
+	}
+	if counting.Err() == nil || ctx.Err() != nil {
+		return nil, false, fmt.Errorf("count what the secrets verified: %w", err)
+	}
+	if uses, err = s.store.PageVersions(ctx, ids, versions); err != nil {
+		return nil, false, fmt.Errorf("list secret versions: %w", err)
+	}
+	return uses, false, nil
 }
 
 func (s *Server) webhookRow(h *store.Webhook) views.WebhookRow {
@@ -132,11 +148,15 @@ func (s *Server) webhookRow(h *store.Webhook) views.WebhookRow {
 	}
 }
 
-func secretRow(u *store.SecretUse, now time.Time) views.SecretRow {
-	return views.SecretRow{
+func secretRow(u *store.SecretUse, counted bool, now time.Time) views.SecretRow {
+	row := views.SecretRow{
 		Version: u.Version, From: u.ValidFrom, Until: orZero(u.ValidUntil), Ended: u.ValidUntil != nil && !u.ValidUntil.After(now),
-		Verified: capped(u.Verified), LastSeen: orZero(u.LastSeen),
+		LastSeen: orZero(u.LastSeen),
 	}
+	if counted {
+		row.Verified = capped(u.Verified)
+	}
+	return row
 }
 
 // atVendor asks the vendor for its list, for a moment only.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -77,6 +78,28 @@ func TestWebhooksPageWithoutTheVendor(t *testing.T) {
 	b.pipeline.vendor = pipeline.AtVendor{Most: 10, Trouble: "the vendor answered 403", Unavailable: "The vendor says that webhooks aren't available."}
 	if text := b.as(t, store.RoleAdmin).get("/webhooks").text("[data-testid=unavailable]"); !strings.Contains(text, "aren't available") {
 		t.Errorf("got %q, want the explanation", text)
+	}
+}
+
+// TestWebhooksPageWithoutCounts shows a dash for what can't be counted in time,
+// and the versions all the same.
+func TestWebhooksPageWithoutCounts(t *testing.T) {
+	t.Parallel()
+	b := setupHooks(t)
+	id := b.ourHook(t, "extract_completed", "live")
+	b.exec(t, `INSERT INTO webhook_secrets (webhook_id, version, sealed, valid_from) VALUES ($1, 1, '\x00', now())`, id)
+	v := b.as(t, store.RoleAdmin)
+	err := b.store.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.SQL().ExecContext(ctx, `LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		if got := v.get("/webhooks/" + idText(id)).text("[data-testid=secrets] tbody"); !inOrder(got, "Version 1", "In use", "–") {
+			t.Errorf("got %q, want the version and a dash", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

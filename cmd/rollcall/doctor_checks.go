@@ -167,8 +167,11 @@ func (d *doctor) examineWebhooks(ctx context.Context) {
 	count := 0
 	for _, w := range hooks {
 		if w.State == store.WebhookLive {
-			live[w.EventType] = true
 			count++
+		}
+		// A pause is somebody's decision here: jobs come home by polling.
+		if w.State == store.WebhookLive || w.State == store.WebhookPaused {
+			live[w.EventType] = true
 		}
 	}
 	var errs []error

@@ -94,12 +94,14 @@ func (p *Pipeline) noteUnavailable(ctx context.Context, cause error, asked strin
 	return u, nil
 }
 
-// noteAvailable takes the answer back once the vendor lists its webhooks.
-func (p *Pipeline) noteAvailable(ctx context.Context) error {
+// noteAvailable takes the answer back once the vendor lists its webhooks; with
+// only, when it was the answer to that.
+func (p *Pipeline) noteAvailable(ctx context.Context, only string) error {
 	u, err := p.WebhooksUnavailable(ctx)
-	if err != nil || u == nil {
+	if err != nil || u == nil || only != "" && u.Asked != only {
 		return err
 	}
+	defer p.mode.forget()
 	if err := p.store.SetSetting(ctx, unavailableKey, "", p.now()); err != nil {
 		return fmt.Errorf("take back what the vendor said of webhooks: %w", err)
 	}

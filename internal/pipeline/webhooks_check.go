@@ -67,7 +67,7 @@ func (p *Pipeline) checkHeld(ctx context.Context) error {
 		}
 		return err
 	}
-	if err := p.noteAvailable(ctx); err != nil {
+	if err := p.noteAvailable(ctx, ""); err != nil {
 		return err
 	}
 	byID := map[string]*geonode.Webhook{}

@@ -45,6 +45,8 @@ func (p *Pipeline) VendorWebhooks(ctx context.Context) (AtVendor, error) {
 		if _, err := p.noteUnavailable(record, err, askedToList); err != nil {
 			return at, err
 		}
+	} else if err := p.noteAvailable(record, askedToList); err != nil {
+		return at, err
 	}
 	none, noneErr := p.WebhooksUnavailable(record)
 	if noneErr != nil {
