@@ -215,3 +215,45 @@ func TestOutcomesCountOnce(t *testing.T) {
 		return err
 	})
 }
+
+// TestReplayQueriesReadNoWholeTable: neither the pages nor the runner's look read
+// more of a large replay than they show.
+func TestReplayQueriesReadNoWholeTable(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	hook := seedLog(t, s, 8000)
+	r, _ := plan(t, s, store.ReplayPicks{Log: &store.LogFilter{Webhook: hook}})
+	inTx(t, s, func(ctx context.Context, tx store.Tx) error {
+		jobs, err := tx.ReplayWaiting(ctx, r.ID, 30)
+		if err != nil {
+			return err
+		}
+		var ids []int64
+		for i := range jobs {
+			ids = append(ids, jobs[i].JobID)
+		}
+		if err := tx.BeginReplayJobs(ctx, r.ID, ids[:20], store.ReplayJobWoken, time.Now()); err != nil {
+			return err
+		}
+		return tx.EndReplayJobs(ctx, r.ID, []store.ReplayEnd{{JobID: ids[0], Outcome: store.ReplayFailed}}, time.Now())
+	})
+	exec(t, s, "ANALYZE")
+	ctx := t.Context()
+	queries := map[string]func(*store.Store) error{
+		"replays":     func(w *store.Store) error { _, err := w.PageReplays(ctx, 0, 50); return err },
+		"stamp":       func(w *store.Store) error { _, err := w.PageReplayStamp(ctx, r.ID); return err },
+		"differences": func(w *store.Store) error { _, err := w.PageDifferences(ctx, r.ID, 0, 50); return err },
+		"in flight":   func(w *store.Store) error { _, err := w.ReplayInFlight(ctx, r.ID, 50); return err },
+		"still":       func(w *store.Store) error { _, err := w.StillReplays(ctx, time.Now()); return err },
+	}
+	for list, want := range map[string]int{"": 50, store.ReplayListWaiting: 50, store.ReplayListUnder: 19, "failed": 1, "error": 0} {
+		queries["jobs "+list] = func(w *store.Store) error {
+			rows, err := w.PageReplayJobs(ctx, r.ID, list, 0, 50)
+			if len(rows) != want {
+				t.Errorf("%q: got %d jobs, want %d", list, len(rows), want)
+			}
+			return err
+		}
+	}
+	checkPlans(t, s, queries)
+}

@@ -60,11 +60,14 @@ func (s *Server) replayPicks(c echo.Context, values url.Values) (*replayPicked, 
 	case len(rows)+len(jobs) > maxPicked:
 		return nil, badRequest(fmt.Sprintf("At most %d rows can be picked at once.", maxPicked), nil)
 	case len(rows)+len(jobs) > 0:
-		return p, p.ticked(rows, jobs)
+		err := p.ticked(rows, jobs)
+		return p, err
 	case values.Get(pickFrom) == fromLog:
-		return p, s.wholeLog(c, p, values)
+		err := s.wholeLog(c, p, values)
+		return p, err
 	case values.Get(pickFrom) == fromReceived:
-		return p, s.allReceived(c, p, values)
+		err := s.allReceived(c, p, values)
+		return p, err
 	}
 	p.nothing = true
 	return p, nil

@@ -50,17 +50,18 @@ func (s *Server) replays(c echo.Context) error {
 // planReplay is POST /replays: the plan is frozen, and nothing runs. The same
 // form sent twice leads to the same plan.
 func (s *Server) planReplay(c echo.Context) error {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return err
 	}
-	p, err := s.replayPicks(c, c.Request().PostForm)
+	p, err := s.replayPicks(c, r.PostForm)
 	if err != nil {
 		return err
 	}
 	if p.nothing {
 		return badRequest("Nothing was picked, so there is nothing to plan.", nil)
 	}
-	plan, err := s.pipeline.PlanReplay(c.Request().Context(), pipeline.ReplayRequest{
+	plan, err := s.pipeline.PlanReplay(r.Context(), pipeline.ReplayRequest{
 		Picks: p.picks, Picked: p.words, Address: p.address, Token: field(c, "once", maxOnce),
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *Server) replayProps(r *store.Replay, under int64) views.ReplayProps {
 	} {
 		*each.to = views.Known(each.n)
 	}
-	for _, each := range []views.ReplayList{
+	p.Lists = []views.ReplayList{
 		{Word: store.ReplayListWaiting, Count: views.Known(max(0, waiting))},
 		{Word: store.ReplayListUnder, Count: views.Known(under)},
 		{Word: string(store.ReplayAlreadySettled), Count: views.Known(r.AlreadySettled)},
@@ -164,8 +165,6 @@ func (s *Server) replayProps(r *store.Replay, under int64) views.ReplayProps {
 		{Word: string(store.ReplayFailed), Count: views.Known(r.Failed)},
 		{Word: string(store.ReplayUnknown), Count: views.Known(r.UnknownToVendor)},
 		{Word: string(store.ReplayError), Count: views.Known(r.Errors)},
-	} {
-		p.Lists = append(p.Lists, each)
 	}
 	return p
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,7 +97,8 @@ func (c *replayCmd) readLog(ctx context.Context, s *stack) error {
 			continue
 		}
 		if _, err := s.pipeline.MirrorLog(ctx, w, false); err != nil {
-			s.log.WarnContext(ctx, "the vendor's delivery log could not be read anew; what is known of it is replayed", "webhook_id", w.ID, "error", err)
+			s.log.WarnContext(ctx, "the vendor's delivery log could not be read anew; what is known of it is replayed",
+				slog.Int64("webhook_id", w.ID), slog.Any("error", err))
 		}
 	}
 	return nil
@@ -140,9 +143,9 @@ func (c *replayCmd) someFilter(none bool) error {
 
 // words says the filter for whoever looks at the plan later.
 func (c *replayCmd) words() string {
-	out := "all of the vendor's delivery log"
+	words := []string{"all of the vendor's delivery log"}
 	if c.Received {
-		out = "all deliveries received"
+		words = []string{"all deliveries received"}
 	}
 	for _, each := range []struct{ name, value string }{
 		{"webhook", number(c.Webhook)},
@@ -158,10 +161,10 @@ func (c *replayCmd) words() string {
 		{"until", string(c.Until)},
 	} {
 		if each.value != "" {
-			out += ", " + each.name + " " + each.value
+			words = append(words, each.name+" "+each.value)
 		}
 	}
-	return out
+	return strings.Join(words, ", ")
 }
 
 // number is a number that was given, or nothing.
@@ -169,7 +172,7 @@ func number(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprint(n)
+	return strconv.FormatInt(n, 10)
 }
 
 func (c *replayCmd) replay(ctx context.Context, a *app, s *stack, picks store.ReplayPicks) error {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,7 +67,7 @@ func TestReplayCommand(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	mustRun(t, d.vars, "webhook", "register")
-	hook := fmt.Sprint(d.undelivered(t, 3))
+	hook := strconv.FormatInt(d.undelivered(t, 3), 10)
 	args := []string{"replay", "--webhook", hook, "--status", "abandoned", "--since", "2h"}
 	told := func(more ...string) toldReplay {
 		t.Helper()

@@ -256,7 +256,7 @@ func (f *fetchedPage) add(r *refetching, item *store.CarriedItem, status geonode
 func (p *Pipeline) ReplaceResult(ctx context.Context, replayID, itemID int64) (bool, error) {
 	now, done := p.now(), false
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		version := 0
+		var version int
 		var err error
 		if version, done, err = tx.ReplaceResult(ctx, replayID, itemID, store.ActorOf(ctx).Name, now); err != nil || !done {
 			return err

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -153,7 +154,7 @@ func TestRefetchComparesAndReplaces(t *testing.T) {
 	if kept := r.text(`SELECT encode(markdown, 'escape') FROM result_versions WHERE item_id = $1 AND version = 1`, item); kept != was || was == "" {
 		t.Errorf("got %q kept, want %q", kept, was)
 	}
-	if n := r.number(`SELECT count(*) FROM audit_log WHERE what = 'replay.replace' AND on_id = $1`, fmt.Sprint(item)); n != 1 {
+	if n := r.number(`SELECT count(*) FROM audit_log WHERE what = 'replay.replace' AND on_id = $1`, strconv.FormatInt(item, 10)); n != 1 {
 		t.Errorf("got %d audit rows, want one", n)
 	}
 	r.balanced()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -249,7 +250,7 @@ func TestReplayIsStartedOnce(t *testing.T) {
 		}
 	}
 	got := r.text(`SELECT string_agg(what || ' ' || who || ' ' || on_id, ', ' ORDER BY id) FROM audit_log`)
-	id := fmt.Sprint(ids[0])
+	id := strconv.FormatInt(ids[0], 10)
 	if want := "replay.plan olga " + id + ", replay.run olga " + id + ", replay.pause olga " + id + ", replay.resume olga " + id + ", replay.cancel olga " + id; got != want {
 		t.Errorf("audit: got %s, want %s", got, want)
 	}
