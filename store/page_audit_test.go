@@ -137,3 +137,30 @@ func TestFailedSignInsDontFillTheLog(t *testing.T) {
 		t.Errorf("an hour later: got %d lines, want 3", len(got))
 	}
 }
+
+// TestAuditWalksAlongIndexes: each filter has an index that has its lines in
+// order; nothing is sorted, and nothing read whole.
+func TestAuditWalksAlongIndexes(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	exec(t, s, `INSERT INTO audit_log (at, who, what, kind, on_id)
+		SELECT $1::timestamptz + n * interval '1 s', 'p' || n % 50, 'test.' || n % 40, 'kind' || n % 20, n::text FROM generate_series(1, 5000) n`, moment)
+	exec(t, s, "ANALYZE audit_log")
+	from := store.Key{At: moment.Add(time.Hour), ID: 3600}
+	for index, f := range map[string]store.AuditFilter{
+		"audit_log_at_idx": {From: moment}, "audit_log_who_idx": {Who: "P7"}, "audit_log_what_idx": {What: "test.1", From: moment},
+		"audit_log_kind_idx": {Kind: "kind3"}, "audit_log_on_idx": {Kind: "kind3", ID: "3", Who: "p3"},
+	} {
+		watched := storetest.Open(t, s.Pool().Config().ConnString())
+		var statements []string
+		store.Watch(watched, func(query string) { statements = append(statements, query) })
+		if _, _, err := watched.PageAudit(t.Context(), f, from, 50); err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range statements {
+			if plan := planOf(t, s, statement); !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan") {
+				t.Errorf("want %s:\n%s\n%s", index, statement, plan)
+			}
+		}
+	}
+}
