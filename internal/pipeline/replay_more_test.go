@@ -6,14 +6,27 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
 
-// TestReplaySurvivesKill kills the process with -9 in the middle of a replay,
-// while it begins with more jobs: another process goes on, and each job is woken
-// once and has one outcome.
+// settledBefore adds jobs that are settled and that the vendor's log says five
+// times of that their event was not delivered.
+func (r *rig) settledBefore(hook int64, n int) {
+	r.t.Helper()
+	batch := r.number(`INSERT INTO batches (name, kind, options, created_at) VALUES ('before', 'extract', '{}', now()) RETURNING id`)
+	r.exec(`INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id, accepted_at, ended_at)
+		SELECT $1, 'extract', 'settled', 'submit', '\x01', 1, now(), 'before-' || g, now(), now() FROM generate_series(1, $2::int) g`, batch, n)
+	r.exec(`INSERT INTO delivery_log (webhook_id, vendor_id, attempt, vendor_job_id, status, created_at, seen_at)
+		SELECT $1, 'before-' || g, a, 'before-' || g, 'failed', now(), now() FROM generate_series(1, $2::int) g, generate_series(1, 5) a`, hook, n)
+}
+
+// TestReplaySurvivesKill replays "all that failed" of 50,000 lines of the
+// vendor's log and kills the process with -9 in the middle, while it begins with
+// more jobs: another process goes on, and each job is woken once and has one
+// outcome.
 func TestReplaySurvivesKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep})
@@ -25,7 +38,14 @@ func TestReplaySurvivesKill(t *testing.T) {
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	plan := r.plan(r.logged())
+	hook := r.logged()
+	r.settledBefore(hook, 10_000)
+	planning := time.Now()
+	plan := r.plan(hook)
+	t.Logf("planned %d jobs of %d lines in %s", plan.Jobs, plan.Lines, time.Since(planning))
+	if plan.Lines != 50_045 || plan.Jobs != 10_045 || plan.SettledBefore != 10_000 {
+		t.Errorf("got %+v frozen", plan.Frozen)
+	}
 	// A process begins with 20 at once, by its rate, and is killed inside the
 	// transaction of a later turn.
 	b := r.newBarrier(map[string]string{
@@ -34,20 +54,20 @@ func TestReplaySurvivesKill(t *testing.T) {
 	r.run(plan.ID, false)
 	w := r.startWorker()
 	eventually(t, "the replay to stand in the middle of a turn", func() bool { return b.waiting() >= 1 })
-	begun := r.number(`SELECT count(*) FROM replay_jobs WHERE state <> 'waiting'`)
+	begun := r.number(`SELECT count(*) FROM job_events WHERE kind = 'woken'`)
 	if begun < 20 || begun >= 45 {
 		t.Errorf("it stands at %d jobs begun with, want some and not all", begun)
 	}
 	r.takeOver(w, b)
 	r.exec(`UPDATE replays SET beat_at = beat_at - interval '1 hour'`)
 	got := r.replayed(plan.ID)
-	if got.State != store.ReplayDone || got.SettledNow != 45 || got.Ended() != 45 {
-		t.Errorf("got %+v, want all 45 settled", got)
+	if got.State != store.ReplayDone || got.SettledNow != 45 || got.AlreadySettled != 10_000 || got.Ended() != plan.Jobs {
+		t.Errorf("got %+v, want the 45 open ones settled and the others passed over", got)
 	}
 	if n := r.number(`SELECT count(*) FROM (SELECT job_id FROM job_events WHERE kind = 'woken' GROUP BY job_id HAVING count(*) = 1) once`); n != 45 {
 		t.Errorf("%d jobs were woken once, want 45", n)
 	}
-	if n := r.number(`SELECT count(*) FROM job_events WHERE kind = 'settled'`); n != 45 {
+	if n := r.number(`SELECT count(*) FROM job_events WHERE kind = 'settled'`); n != 45 { // None of those before.
 		t.Errorf("jobs were settled %d times, want 45", n)
 	}
 	r.balanced()

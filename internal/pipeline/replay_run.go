@@ -129,12 +129,15 @@ func (t *replayTurn) run(ctx context.Context, ends []store.ReplayEnd) (step, err
 			return stepWaits, err
 		}
 	}
-	if passed == replaySettled {
-		return stepMore, nil // The next ones may be, too.
-	}
 	begun, err := t.begin(ctx, r)
-	if err != nil || begun > 0 {
+	if err != nil {
 		return stepWaits, err
+	}
+	if passed > 0 {
+		return stepMore, nil // The next ones may be settled, too.
+	}
+	if begun > 0 {
+		return stepWaits, nil
 	}
 	done, err := t.tx.DoneReplay(ctx, id, t.now)
 	if err != nil || !done {
