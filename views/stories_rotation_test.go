@@ -1,6 +1,7 @@
 package views_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +12,14 @@ import (
 // turn of a change, and what came of it.
 func rotationStories() []story {
 	at := func(seconds int) time.Time { return before(time.Minute).Add(time.Duration(seconds) * time.Second) }
-	secrets := []views.SecretVersion{
-		{Version: 2, From: at(2), Verified: "4", LastSeen: at(58), Current: true},
-		{Version: 1, From: before(90 * 24 * time.Hour), Until: now().Add(24 * time.Hour), Verified: "10,000+", LastSeen: at(1)},
+	secrets := []views.SecretRow{
+		{Version: 2, From: at(2), Verified: views.Known(4), LastSeen: at(58)},
+		{Version: 1, From: before(90 * 24 * time.Hour), Until: now().Add(24 * time.Hour), Verified: views.Count{N: 10000, Known: true, More: true}, LastSeen: at(1)},
 	}
-	page := func(r *views.Rotation, s []views.SecretVersion, state string) views.RotationProps {
+	page := func(r *views.Rotation, s []views.SecretRow, state string) views.RotationProps {
 		return views.RotationProps{
 			Layout: layout("Secret of batch_completed", views.SectionWebhooks, views.RoleAdmin), WebhookID: "3", Event: "batch_completed",
-			State: state, Rotation: r, Secrets: s, CanRotate: true, Now: now(),
+			State: state, Rotation: r, Secrets: s, CanRotate: true,
 		}
 	}
 	begun := views.Rotation{State: "calling", By: "carol", StartedAt: at(0), CalledAt: at(1), Calls: 1}
@@ -36,7 +37,7 @@ func rotationStories() []story {
 	gone := page(nil, secrets[1:], "gone")
 	gone.CanRotate = false
 	return []story{
-		{"rotation-none", views.RotationPage(page(nil, []views.SecretVersion{{Version: 1, From: before(time.Hour), Verified: "0", Current: true}}, "active"))},
+		{"rotation-none", views.RotationPage(page(nil, []views.SecretRow{{Version: 1, From: before(time.Hour), Verified: views.Known(0)}}, "active"))},
 		{"rotation-calling", views.RotationPage(page(&begun, secrets[1:], "rotating"))},
 		{"rotation-secret-unknown", views.RotationPage(page(&unknown, secrets[1:], "secret_unknown"))},
 		{"rotation-stored", views.RotationPage(page(&stored, secrets, "active"))},
@@ -54,12 +55,12 @@ func TestRotationTellsWhereItIs(t *testing.T) {
 			if s.name != name {
 				continue
 			}
-			got := ""
+			var got strings.Builder
 			for _, text := range parse(t, s.page).Find("[data-testid=steps] .moment-title .visually-hidden").EachIter() {
-				got += map[string]string{" (done)": "✓", " (under way)": "…", " (to come)": " "}[text.Text()]
+				got.WriteString(map[string]string{" (done)": "✓", " (under way)": "…", " (to come)": " "}[text.Text()])
 			}
-			if got != want {
-				t.Errorf("%s: the steps are %q, want %q", name, got, want)
+			if got.String() != want {
+				t.Errorf("%s: the steps are %q, want %q", name, got.String(), want)
 			}
 		}
 	}

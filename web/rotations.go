@@ -40,7 +40,7 @@ func (s *Server) rotation(c echo.Context) error {
 		return fmt.Errorf("list secrets of webhook %d: %w", id, err)
 	}
 	props := views.RotationProps{
-		WebhookID: idText(id), Event: hook.EventType, State: hookState(hook.State), CanRotate: rotatable(hook), Now: s.now(),
+		WebhookID: idText(id), Event: hook.EventType, State: hookState(hook.State), CanRotate: rotatable(hook),
 	}
 	for i := range rotations {
 		props.Earlier = append(props.Earlier, rotationProps(&rotations[i]))
@@ -49,7 +49,7 @@ func (s *Server) rotation(c echo.Context) error {
 		props.Rotation, props.Earlier = &props.Earlier[0], props.Earlier[1:]
 	}
 	for i := range secrets {
-		props.Secrets = append(props.Secrets, secretVersion(&secrets[i], i == 0))
+		props.Secrets = append(props.Secrets, secretRow(&secrets[i], true, s.now()))
 	}
 	if props.Layout, err = s.layout(c, "Secret of "+hook.EventType, views.SectionWebhooks); err != nil {
 		return err
@@ -66,13 +66,6 @@ func rotatable(hook *store.Webhook) bool {
 		store.WebhookRotating, store.WebhookSecretUnknown:
 	}
 	return hook.VendorWebhookID != nil
-}
-
-func secretVersion(use *store.SecretUse, newest bool) views.SecretVersion {
-	return views.SecretVersion{
-		Version: use.Version, From: use.ValidFrom, Until: orZero(use.ValidUntil), Verified: capped(use.Verified).String(),
-		LastSeen: orZero(use.LastSeen), Current: newest,
-	}
 }
 
 func rotationProps(r *store.Rotation) views.Rotation {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestRotatingUnderFaults(t *testing.T) {
 	d.noneRefused(turns)
 	want := map[string]string{
 		"submitted": "400", "accepted": "400", "duplicate": "0", "invalid": "0",
-		"stored": fmt.Sprint(b.Stored()), "failed": fmt.Sprint(b.Failed), "cancelled": "0", "outstanding": "0",
+		"stored": strconv.FormatInt(b.Stored(), 10), "failed": strconv.FormatInt(b.Failed, 10), "cancelled": "0", "outstanding": "0",
 	}
 	got := terms(carol.page(servers[0].address() + fmt.Sprintf("/batches/%d", id)))
 	for term, n := range want {
@@ -120,7 +121,7 @@ func (d *desk) turnAll(carol *browser, base string) int {
 func (d *desk) turnedByCommand(webhook int64) {
 	d.t.Helper()
 	var ended endedRotation
-	out := mustRun(d.t, d.vars, "webhook", "rotate", fmt.Sprint(webhook), "--json")
+	out := mustRun(d.t, d.vars, "webhook", "rotate", strconv.FormatInt(webhook, 10), "--json")
 	if err := json.Unmarshal([]byte(out), &ended); err != nil || ended.State != store.RotationDone || ended.WebhookID != webhook {
 		d.t.Errorf("webhook rotate printed %q, want it done", out)
 	}

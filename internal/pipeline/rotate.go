@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -40,7 +41,7 @@ func (p *Pipeline) Rotate(ctx context.Context, webhookID int64, emergency bool) 
 			return err
 		}
 		if err := tx.Audit(ctx, p.now(), store.Change{
-			What: "webhook.rotate", Kind: "webhook", ID: fmt.Sprint(webhookID), After: map[string]bool{"emergency": emergency},
+			What: "webhook.rotate", Kind: "webhook", ID: strconv.FormatInt(webhookID, 10), After: map[string]bool{"emergency": emergency},
 		}); err != nil {
 			return err
 		}
