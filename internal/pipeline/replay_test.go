@@ -170,9 +170,11 @@ func TestReplayHasOneOutcomeForEachJob(t *testing.T) {
 	if want := (store.Frozen{Lines: 11, Unnamed: 1, ForeignJobs: 1, Jobs: 8, SettledBefore: 1, Calls: 7, RefetchCalls: 1}); plan.Frozen != want {
 		t.Errorf("got %+v frozen, want %+v", plan.Frozen, want)
 	}
+	mu.Lock()
 	if n := len(asked); n != 0 {
 		t.Errorf("planning asked the vendor %d times", n)
 	}
+	mu.Unlock()
 	r.run(plan.ID, false)
 	got := r.replayed(plan.ID)
 	for job, want := range map[int64]string{
@@ -190,10 +192,10 @@ func TestReplayHasOneOutcomeForEachJob(t *testing.T) {
 		t.Errorf("got %d results by replay, want 4: three now and the one by hand before", n)
 	}
 	mu.Lock()
-	defer mu.Unlock()
 	if asked[r.vendorID(settled)] != 0 || asked["not-ours"] != 0 {
 		t.Errorf("the vendor was asked about a settled or a foreign job: %v", asked)
 	}
+	mu.Unlock()
 	for _, job := range jobs[1:] {
 		if n := r.number(`SELECT count(*) FROM job_events WHERE job_id = $1 AND kind = 'woken' AND detail = $2`, job, fmt.Sprintf("replay %d", plan.ID)); n != 1 {
 			t.Errorf("job %d was woken %d times, want once", job, n)
