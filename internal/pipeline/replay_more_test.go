@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,13 +121,13 @@ func TestRefetchComparesAndReplaces(t *testing.T) {
 	changed := r.text(`SELECT url FROM items WHERE batch_id = $1 ORDER BY position LIMIT 1`, batch)
 	eventually(t, "all jobs to settle", func() bool { return r.number(`SELECT count(*) FROM jobs WHERE state <> 'settled'`) == 0 })
 	settledAt := r.text(`SELECT string_agg(ended_at::text, ' ' ORDER BY id) FROM jobs`)
-	asked := 0
+	var asked atomic.Int64
 	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if !isJob(req) {
 			next.ServeHTTP(w, req)
 			return
 		}
-		asked++
+		asked.Add(1)
 		rewrite(w, req, next, "", func(_ int, body map[string]any) {
 			rows, _ := body["results"].([]any)
 			for _, each := range rows {
@@ -143,14 +144,14 @@ func TestRefetchComparesAndReplaces(t *testing.T) {
 		t.Errorf("got %+v frozen, want three settled that cost nothing, or three calls", plain.Frozen)
 	}
 	r.run(plain.ID, false)
-	if got := r.replayed(plain.ID); got.AlreadySettled != 3 || got.Refetched != 0 || asked != 0 {
-		t.Errorf("without refetching: got %+v and %d calls", got, asked)
+	if got := r.replayed(plain.ID); got.AlreadySettled != 3 || got.Refetched != 0 || asked.Load() != 0 {
+		t.Errorf("without refetching: got %+v and %d calls", got, asked.Load())
 	}
 	again := r.planOf(jobs)
 	r.run(again.ID, true)
 	got := r.replayed(again.ID)
-	if got.AlreadySettled != 3 || got.Refetched != 3 || got.Differing != 1 || asked != 3 {
-		t.Errorf("refetched: got %+v and %d calls, want one difference in three calls", got, asked)
+	if got.AlreadySettled != 3 || got.Refetched != 3 || got.Differing != 1 || asked.Load() != 3 {
+		t.Errorf("refetched: got %+v and %d calls, want one difference in three calls", got, asked.Load())
 	}
 	if words := r.text(`SELECT string_agg(refetched, ' ' ORDER BY job_id) FROM replay_jobs WHERE replay_id = $1`, again.ID); words != "same differs same" {
 		t.Errorf("got %q, want only the batch to differ", words)
