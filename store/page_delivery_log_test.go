@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func fits(f store.LogFilter, e *store.LogEntry) bool {
 	batchOf := func(job int64) int64 { return 1 + (job-1)%3 }
 	return (f.Webhook == 0 || e.WebhookID == f.Webhook) && (f.Event == "" || e.EventType == f.Event) && (f.Status == "" || e.Status == f.Status) &&
 		(f.Class == 0 || http/100 == f.Class) && (f.HTTPStatus == 0 || http == f.HTTPStatus) && (f.Attempt == 0 || e.Attempt == f.Attempt) &&
-		(f.Job == "" || e.VendorJobID == f.Job || fmt.Sprint(e.JobID) == f.Job) && (f.Batch == 0 || e.JobID > 0 && batchOf(e.JobID) == f.Batch) &&
+		(f.Job == "" || e.VendorJobID == f.Job || strconv.FormatInt(e.JobID, 10) == f.Job) && (f.Batch == 0 || e.JobID > 0 && batchOf(e.JobID) == f.Batch) &&
 		(f.Standing == "" || e.Standing == f.Standing) && (f.From.IsZero() || !e.CreatedAt.Before(f.From)) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
 }
 

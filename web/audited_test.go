@@ -72,7 +72,6 @@ func acts() []act {
 			b.deliver(t, "vendor-x", "refused", []byte("{}"))
 		}},
 		{route: "GET /deliveries/:id/body", path: "/deliveries/1/body", what: "export.delivery"},
-		{route: "POST /deliveries/log/read", what: "delivery_log.read"},
 		{route: "POST " + replaysPath, form: url.Values{pickJob: {"1"}, "once": {"x"}}, what: "replay.plan"},
 		{route: "POST /replays/:id/run", path: "/replays/1/run", what: "replay.run"},
 		{route: "POST /replays/:id/pause", path: "/replays/1/pause", what: "replay.pause"},

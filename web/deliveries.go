@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -242,7 +243,7 @@ func attemptText(a *store.LogRow) string {
 		said = append(said, a.Status)
 	}
 	if a.HTTPStatus != nil {
-		said = append(said, fmt.Sprint(*a.HTTPStatus))
+		said = append(said, strconv.Itoa(*a.HTTPStatus))
 	}
 	if len(said) == 0 {
 		return "listed"

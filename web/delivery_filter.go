@@ -15,12 +15,12 @@ import (
 	"rollcall/views"
 )
 
-// filterMistakes says by field what is wrong with a filter. It is an error
+// filterError says by field what is wrong with a filter. It is an error
 // that the page of the filter shows beside its fields.
-type filterMistakes views.Errors
+type filterError views.Errors
 
 // Error implements error.
-func (m filterMistakes) Error() string {
+func (m filterError) Error() string {
 	said := make([]string, 0, len(m))
 	for field, text := range m {
 		said = append(said, field+": "+text)
@@ -31,7 +31,7 @@ func (m filterMistakes) Error() string {
 
 // mistakesOf are the mistakes that an error is; nil when it is none or another.
 func mistakesOf(err error) views.Errors {
-	if m, ok := errors.AsType[filterMistakes](err); ok {
+	if m, ok := errors.AsType[filterError](err); ok {
 		return views.Errors(m)
 	}
 	return nil
@@ -41,11 +41,11 @@ func mistakesOf(err error) views.Errors {
 // is wrong with them.
 type filterReader struct {
 	values url.Values
-	wrong  filterMistakes
+	wrong  filterError
 }
 
 func newFilterReader(values url.Values) *filterReader {
-	return &filterReader{values: values, wrong: filterMistakes{}}
+	return &filterReader{values: values, wrong: filterError{}}
 }
 
 // filterText is how long what is typed into a filter may be, in bytes.

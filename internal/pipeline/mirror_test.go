@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -198,10 +199,7 @@ func TestMirrorReadsAllOfALogInAnotherOrder(t *testing.T) {
 	oneTime := func(rows []map[string]any) []map[string]any {
 		out := make([]map[string]any, len(rows))
 		for i, row := range rows {
-			out[i] = map[string]any{}
-			for name, value := range row {
-				out[i][name] = value
-			}
+			out[i] = maps.Clone(row)
 			out[i]["created_at"] = "2026-11-29T12:00:00Z"
 		}
 		return newestFirst(out)
