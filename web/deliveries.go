@@ -225,12 +225,21 @@ func deliveryProps(story *store.DeliveryStory) views.DeliveryProps {
 	}
 	if a := story.Attempt; a != nil {
 		p.Attempt = attemptText(a)
-		p.AttemptPath = address(logPath, url.Values{"job": {a.VendorJobID}})
+		p.AttemptPath = attemptPath(a)
 	}
 	p.Headers, p.ContentType = shownHeaders(story.Headers)
 	p.Body, p.TextCut = shownText(story.Body, story.Kept)
 	p.Dump, p.DumpCut = hex.Dump(story.Body[:min(len(story.Body), hexShown)]), story.Kept > hexShown
 	return p
+}
+
+// attemptPath is the part of the vendor's log that an attempt is in.
+func attemptPath(a *store.LogRow) string {
+	f := store.LogFilter{Job: a.VendorJobID}
+	if f.Job == "" {
+		f = store.LogFilter{Webhook: a.WebhookID, From: a.CreatedAt, Until: a.CreatedAt.Add(time.Second)}
+	}
+	return address(logPath, logValues(f))
 }
 
 // attemptText is what the vendor's log says of an attempt, in a line.
