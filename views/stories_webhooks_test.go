@@ -2,6 +2,7 @@ package views_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func webhookRows(states ...string) []views.WebhookRow {
 	var rows []views.WebhookRow
 	for i, state := range states {
 		row := webhookRow(state)
-		row.ID, row.VendorID = fmt.Sprint(i+1), fmt.Sprintf("4f3c2b1a-0000-4000-8000-00000000000%d", i)
+		row.ID, row.VendorID = strconv.Itoa(i+1), fmt.Sprintf("4f3c2b1a-0000-4000-8000-00000000000%d", i)
 		row.Event = []string{"extract_completed", "batch_completed", "crawl_completed"}[i%3]
 		row.Secrets, row.LastDelivery = row.Secrets[:2], before(time.Duration(i)*time.Hour)
 		if i%2 == 1 {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rollcall/store"
@@ -102,9 +103,9 @@ func (t *trail) first() (store.TestDelivery, bool) {
 	if len(t.came) > 0 {
 		return t.came[0], true
 	}
-	for i := len(t.refused) - 1; i >= 0; i-- {
-		if t.refused[i].NamesJob {
-			return t.refused[i], true
+	for _, d := range slices.Backward(t.refused) {
+		if d.NamesJob {
+			return d, true
 		}
 	}
 	return store.TestDelivery{}, false

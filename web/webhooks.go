@@ -111,12 +111,13 @@ func (s *Server) webhookRows(ctx context.Context, hooks []store.Webhook, version
 	}
 	rows := make([]views.WebhookRow, len(hooks))
 	for i := range hooks {
-		rows[i] = s.webhookRow(&hooks[i])
+		row := s.webhookRow(&hooks[i])
 		for k := range uses {
-			if uses[k].WebhookID == hooks[i].ID {
-				rows[i].Secrets = append(rows[i].Secrets, secretRow(&uses[k], counted, s.now()))
+			if idText(uses[k].WebhookID) == row.ID {
+				row.Secrets = append(row.Secrets, secretRow(&uses[k], counted, s.now()))
 			}
 		}
+		rows[i] = row
 	}
 	return rows, nil
 }

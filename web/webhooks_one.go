@@ -186,7 +186,8 @@ func typedWebhook(c echo.Context, name, wrong string) func(*views.WebhookProps) 
 	}
 	return func(p *views.WebhookProps) {
 		p.Errors = views.Errors{name: wrong}
-		form := c.Request().PostForm
+		r := c.Request()
+		form := r.PostForm
 		if form.Has("description") {
 			p.Description = field(c, "description", 2000)
 		}

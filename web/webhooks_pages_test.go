@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -89,17 +88,16 @@ func TestWebhooksPageWithoutCounts(t *testing.T) {
 	id := b.ourHook(t, "extract_completed", "live")
 	b.exec(t, `INSERT INTO webhook_secrets (webhook_id, version, sealed, valid_from) VALUES ($1, 1, '\x00', now())`, id)
 	v := b.as(t, store.RoleAdmin)
-	err := b.store.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		if _, err := tx.SQL().ExecContext(ctx, `LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE`); err != nil {
-			return err
-		}
-		if got := v.get("/webhooks/" + idText(id)).text("[data-testid=secrets] tbody"); !inOrder(got, "Version 1", "In use", "–") {
-			t.Errorf("got %q, want the version and a dash", got)
-		}
-		return nil
-	})
+	tx, err := b.store.SQL().BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.get("/webhooks/" + idText(id)).text("[data-testid=secrets] tbody"); !inOrder(got, "Version 1", "In use", "–") {
+		t.Errorf("got %q, want the version and a dash", got)
 	}
 }
 
