@@ -18,10 +18,11 @@ func texts(s *goquery.Selection) []string {
 func TestMenuShowsWhatTheRoleMayOpen(t *testing.T) {
 	t.Parallel()
 	everybody := []string{"/", "/batches", "/batches/new", "/failures", "/deliveries", "/reconcile"}
+	operators := []string{"/", "/batches", "/batches/new", "/failures", "/deliveries", "/replays", "/reconcile"}
 	for role, want := range map[string][]string{
 		views.RoleAnalyst:  everybody,
-		views.RoleOperator: everybody,
-		views.RoleAdmin:    append(append([]string{}, everybody...), "/webhooks", "/users"),
+		views.RoleOperator: operators,
+		views.RoleAdmin:    append(append([]string{}, operators...), "/webhooks", "/users", "/audit"),
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

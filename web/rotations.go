@@ -35,9 +35,9 @@ func (s *Server) rotation(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("list rotations of webhook %d: %w", id, err)
 	}
-	secrets, err := s.store.PageSecrets(ctx, []int64{id}, secretsShown)
+	secrets, counted, err := s.secretUses(ctx, []int64{id}, secretsShown)
 	if err != nil {
-		return fmt.Errorf("list secrets of webhook %d: %w", id, err)
+		return err
 	}
 	props := views.RotationProps{
 		WebhookID: idText(id), Event: hook.EventType, State: hookState(hook.State), CanRotate: rotatable(hook),
@@ -49,7 +49,7 @@ func (s *Server) rotation(c echo.Context) error {
 		props.Rotation, props.Earlier = &props.Earlier[0], props.Earlier[1:]
 	}
 	for i := range secrets {
-		props.Secrets = append(props.Secrets, secretRow(&secrets[i], true, s.now()))
+		props.Secrets = append(props.Secrets, secretRow(&secrets[i], counted, s.now()))
 	}
 	if props.Layout, err = s.layout(c, "Secret of "+hook.EventType, views.SectionWebhooks); err != nil {
 		return err
