@@ -54,6 +54,25 @@ func (t Tx) Recover(ctx context.Context, group []*Arrival, now time.Time) ([]int
 	return jobs, len(mine), nil
 }
 
+// CountRecovered counts deliveries that this transaction took up on the
+// rotation that made their webhook's secret known, if that goes on. It comes
+// last: the jobs are locked before the rotation, as elsewhere.
+func (t Tx) CountRecovered(ctx context.Context, group []*Arrival) error {
+	var hooks []int64
+	for _, a := range group {
+		if a.RecoveredAt != nil && a.WebhookID != nil {
+			hooks = append(hooks, *a.WebhookID)
+		}
+	}
+	if len(hooks) == 0 {
+		return nil
+	}
+	_, err := t.tx.Tx.ExecContext(ctx, `UPDATE rotations r SET recovered = r.recovered + c.n
+		FROM (SELECT id, count(*) AS n FROM unnest($1::bigint[]) AS id GROUP BY id) c
+		WHERE r.webhook_id = c.id AND r.state = 'stored' AND r.ended_at IS NULL`, hooks)
+	return translate(err)
+}
+
 func (t Tx) stillRefused(ctx context.Context, group []*Arrival) ([]*Arrival, error) {
 	ids := make([]int64, len(group))
 	for i, a := range group {
@@ -79,9 +98,10 @@ func (t Tx) stillRefused(ctx context.Context, group []*Arrival) ([]*Arrival, err
 
 func (t Tx) noteRecovered(ctx context.Context, d *Delivery) error {
 	_, err := t.db.NewRaw(`UPDATE deliveries SET verdict = ?, recovered_at = ?, secret_version = ?, signature_form = ?,
-			event_type = ?, vendor_job_id = ?, vendor_delivery_id = ?, secret_lost = false
+			event_type = ?, vendor_job_id = ?, vendor_delivery_id = ?, secret_lost = false,
+			body = CASE WHEN octet_length(body) > ? THEN substring(body FOR ?) ELSE body END
 		WHERE id = ?`, d.Verdict, d.RecoveredAt, d.SecretVersion, d.SignatureForm, CleanText(d.EventType),
-		CleanText(d.VendorJobID), CleanText(d.VendorDeliveryID), d.ID).Exec(ctx)
+		CleanText(d.VendorJobID), CleanText(d.VendorDeliveryID), len(d.Body), len(d.Body), d.ID).Exec(ctx)
 	return translate(err)
 }
 

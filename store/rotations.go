@@ -41,8 +41,8 @@ type Rotation struct {
 	VerifiedAt    *time.Time // When what was quarantined was first looked through.
 	LogReadAt     *time.Time // When the vendor's delivery log was.
 	EndedAt       *time.Time
-	Quarantined   int // Refused since the start, when the new secret was stored.
-	Recovered     int // Of those, taken up once the new secret was known.
+	Quarantined   int // Refused deliveries that were there when the new secret was stored.
+	Recovered     int // Those taken up since it was.
 	Refused       int // Refusals in the vendor's log since the start.
 	Woken         int // Their jobs that were not settled.
 	// RefusedSecretLost are deliveries that came while the vendor signed with a
@@ -158,10 +158,10 @@ func (t Tx) StoreRotation(ctx context.Context, id int64, attempt, version int, n
 }
 
 // RotationLooked notes that what was quarantined has been looked through for
-// the first time.
-func (t Tx) RotationLooked(ctx context.Context, id int64, quarantined, recovered int, now time.Time) error {
-	_, err := t.db.NewRaw(`UPDATE rotations SET verified_at = ?, quarantined = ?, recovered = recovered + ?
-		WHERE id = ? AND state = 'stored' AND verified_at IS NULL`, now, quarantined, recovered, id).Exec(ctx)
+// the first time, and how many stay refused beside those taken up so far.
+func (t Tx) RotationLooked(ctx context.Context, id int64, refused int, now time.Time) error {
+	_, err := t.db.NewRaw(`UPDATE rotations SET verified_at = ?, quarantined = recovered + ?
+		WHERE id = ? AND state = 'stored' AND verified_at IS NULL`, now, refused, id).Exec(ctx)
 	return translate(err)
 }
 
@@ -174,10 +174,10 @@ func (t Tx) RotationRead(ctx context.Context, id int64, refused, woken int, note
 
 // EndRotation ends a rotation, done or failed, and reports whether it was this
 // call that did. An empty note keeps what was noted before.
-func (t Tx) EndRotation(ctx context.Context, id int64, to RotationState, recovered int, note string, now time.Time) (bool, error) {
-	n, err := affected(t.db.NewRaw(`UPDATE rotations SET state = ?, ended_at = ?, recovered = recovered + ?,
+func (t Tx) EndRotation(ctx context.Context, id int64, to RotationState, note string, now time.Time) (bool, error) {
+	n, err := affected(t.db.NewRaw(`UPDATE rotations SET state = ?, ended_at = ?,
 			note = coalesce(nullif(?, ''), note), lease_until = NULL
-		WHERE id = ? AND ended_at IS NULL`, to, now, recovered, CleanText(note), id).Exec(ctx))
+		WHERE id = ? AND ended_at IS NULL`, to, now, CleanText(note), id).Exec(ctx))
 	return n == 1, err
 }
 

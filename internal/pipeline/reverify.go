@@ -188,6 +188,7 @@ func (p *Pipeline) again(e *endpoint, d *store.Delivery) againEnd {
 		return againUnreadable
 	}
 	d.VendorJobID = env.jobID
+	d.Body = d.Body[:min(len(d.Body), keptBody)] // Good: no more of it is kept than of any other.
 	return againGood
 }
 
@@ -223,7 +224,10 @@ func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unrea
 		if err != nil {
 			return err
 		}
-		return p.woken(ctx, tx, woken, store.NetWebhook, "a delivery from quarantine was verified")
+		if err := p.woken(ctx, tx, woken, store.NetWebhook, "a delivery from quarantine was verified"); err != nil {
+			return err
+		}
+		return tx.CountRecovered(ctx, group)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("take up %d refused deliveries: %w", len(group), err)

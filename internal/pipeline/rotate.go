@@ -17,6 +17,7 @@ import (
 const (
 	rotateCall   = 12 * time.Second // One call: a task's time must hold it and the storing.
 	rotateLease  = 25 * time.Second // Longer than the call and the storing together.
+	rotateLook   = 5 * time.Second  // A look at the vendor's list after a call, within the lease too.
 	rotateGap    = time.Second      // Before a call after a lost answer; it doubles.
 	rotateGapMax = time.Minute
 	// rotateGiveUp ends a rotation that the vendor never took up. One whose
@@ -173,26 +174,25 @@ func (p *Pipeline) lookThrough(ctx context.Context, r *store.Rotation) error {
 		return err
 	}
 	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return tx.RotationLooked(ctx, r.ID, seen, got.Recovered, p.now())
+		return tx.RotationLooked(ctx, r.ID, seen-got.Recovered-got.Already, p.now())
 	})
 }
 
 // endRotation looks through the quarantine once more, for what came while the
 // log was read, and counts what nothing can verify any more.
 func (p *Pipeline) endRotation(ctx context.Context, r *store.Rotation) error {
-	got, _, err := p.takeUpQuarantine(ctx, r.WebhookID)
-	if err != nil {
+	if _, _, err := p.takeUpQuarantine(ctx, r.WebhookID); err != nil {
 		return err
 	}
 	now, ended := p.now(), false
-	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if r.Lost > 0 {
 			if _, err := tx.MarkSecretLost(ctx, r.ID, r.StartedAt, now); err != nil {
 				return err
 			}
 		}
 		var err error
-		ended, err = tx.EndRotation(ctx, r.ID, store.RotationDone, got.Recovered, "", now)
+		ended, err = tx.EndRotation(ctx, r.ID, store.RotationDone, "", now)
 		return err
 	})
 	if err != nil || !ended {

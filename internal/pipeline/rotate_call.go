@@ -37,12 +37,15 @@ func (p *Pipeline) callRotate(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
+	if w.VendorWebhookID == nil {
+		return p.failRotation(ctx, r, store.WebhookGone, ErrNotRotatable) // Lost meanwhile, and being registered anew.
+	}
 	secret, err := p.newSecret(ctx, w)
 	// What the call brought is written down though the task's time is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if err != nil {
-		return p.rotateFailed(ctx, r, err)
+		return p.rotateFailed(ctx, r, w, err)
 	}
 	return p.storeRotated(ctx, r, secret)
 }
@@ -84,8 +87,12 @@ func (p *Pipeline) storeRotated(ctx context.Context, r *store.Rotation, secret g
 		}
 		sealed := p.sealer.seal(secretPlace(r.WebhookID, version), []byte(secret.Reveal()))
 		if late = !stored; late {
-			// Another call has begun since, and its secret is the present one.
-			return tx.AddLateSecret(ctx, r.WebhookID, version, sealed, now, until)
+			// Another call has begun since, and its secret is the present one. What
+			// this one signed may have been looked through already.
+			if err := tx.AddLateSecret(ctx, r.WebhookID, version, sealed, now, until); err != nil {
+				return err
+			}
+			return p.queue.reverify(ctx, tx, r.WebhookID)
 		}
 		if err := tx.AddSecret(ctx, r.WebhookID, version, sealed, now, until); err != nil {
 			return err
@@ -119,14 +126,17 @@ func (p *Pipeline) secretStored(ctx context.Context, tx store.Tx, id int64, vers
 // rotateFailed ends a call that brought no secret. When the vendor may have
 // made one all the same, the next call makes another; when it certainly has
 // not, the old one is still good.
-func (p *Pipeline) rotateFailed(ctx context.Context, r *store.Rotation, cause error) error {
+func (p *Pipeline) rotateFailed(ctx context.Context, r *store.Rotation, w *store.Webhook, cause error) error {
 	wait, account, err := p.gates.failed(ctx, store.GateSubmit, cause)
 	if err != nil {
 		return err
 	}
+	if p.unknownThere(ctx, r, w, cause) {
+		return p.failRotation(ctx, r, store.WebhookGone, cause)
+	}
 	lost := geonode.CertaintyOf(cause) == geonode.Unknown
 	if !lost && !account && p.rotateHopeless(r, cause) {
-		return p.failRotation(ctx, r, cause)
+		return p.failRotation(ctx, r, r.WebhookWas, cause)
 	}
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.LockWebhook(ctx, r.WebhookID); err != nil { // First, as a press does.
@@ -151,30 +161,39 @@ func (p *Pipeline) rotateFailed(ctx context.Context, r *store.Rotation, cause er
 	return river.JobSnooze(wait)
 }
 
+// unknownThere reports that the vendor does not know a webhook any more: it
+// said so, and its list says the same. A 404 alone may come from anywhere on
+// the way, and a secret that nobody saw must not be left in use for it.
+func (p *Pipeline) unknownThere(ctx context.Context, r *store.Rotation, w *store.Webhook, cause error) bool {
+	if !errors.Is(cause, geonode.ErrNotFound) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, rotateLook)
+	defer cancel()
+	there, err := p.lookUp(ctx, *w.VendorWebhookID)
+	if err != nil {
+		return r.Lost > 0 && p.now().Sub(r.StartedAt) > rotateGiveUp
+	}
+	return there == nil
+}
+
 // rotateHopeless reports a refusal that another try won't change, or one that
 // has gone on for too long. While the vendor may sign with a secret nobody saw
 // there is no giving up, unless it does not know the webhook any more.
 func (p *Pipeline) rotateHopeless(r *store.Rotation, cause error) bool {
-	if errors.Is(cause, geonode.ErrNotFound) {
-		return true
-	}
 	e, ok := errors.AsType[*geonode.Error](cause)
 	forGood := ok && !e.Retryable() || p.now().Sub(r.StartedAt) > rotateGiveUp
 	return forGood && r.Lost == 0
 }
 
 // failRotation gives a rotation up that the vendor refused: the old secret is
-// still the one it signs with.
-func (p *Pipeline) failRotation(ctx context.Context, r *store.Rotation, cause error) error {
-	is := r.WebhookWas
-	if errors.Is(cause, geonode.ErrNotFound) {
-		is = store.WebhookGone
-	}
+// still the one it signs with, if there is a webhook.
+func (p *Pipeline) failRotation(ctx context.Context, r *store.Rotation, is store.WebhookState, cause error) error {
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.LockWebhook(ctx, r.WebhookID); err != nil {
 			return err
 		}
-		ended, err := tx.EndRotation(ctx, r.ID, store.RotationFailed, 0, said(cause), p.now())
+		ended, err := tx.EndRotation(ctx, r.ID, store.RotationFailed, said(cause), p.now())
 		if err != nil || !ended {
 			return err
 		}
@@ -192,6 +211,9 @@ func (p *Pipeline) failRotation(ctx context.Context, r *store.Rotation, cause er
 // said is what the vendor said, for people; what went wrong on the way is said
 // in our words.
 func said(cause error) string {
+	if errors.Is(cause, ErrNotRotatable) {
+		return ErrNotRotatable.Error()
+	}
 	if e, ok := errors.AsType[*geonode.Error](cause); ok && e.Message != "" {
 		return clip(e.Message, keptText)
 	}

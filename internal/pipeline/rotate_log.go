@@ -27,8 +27,13 @@ func (p *Pipeline) readRefusals(ctx context.Context, r *store.Rotation) error {
 	if err != nil {
 		return p.logUnread(ctx, r, err)
 	}
-	if more {
+	late := p.now().Sub(*r.StoredAt) > logPatience
+	if more && !late {
 		return nil // The next step goes on with it.
+	}
+	note := ""
+	if more {
+		note = "the vendor's delivery log did not come to an end in time; the next reconcile run goes on with it"
 	}
 	refused, wake, err := p.refusedSince(ctx, r)
 	if err != nil {
@@ -38,7 +43,7 @@ func (p *Pipeline) readRefusals(ctx context.Context, r *store.Rotation) error {
 		if err := p.wake(ctx, tx, wake, store.NetReplay, "its delivery was refused while the webhook's secret changed"); err != nil {
 			return err
 		}
-		return tx.RotationRead(ctx, r.ID, refused, len(wake), "", p.now())
+		return tx.RotationRead(ctx, r.ID, refused, len(wake), note, p.now())
 	})
 }
 

@@ -349,6 +349,11 @@ func TestRotationRefused(t *testing.T) {
 				w.Header().Set(contracttest.DeliberateHeader, "refused by the test")
 				answerJSON(w, status, refusal("REFUSED", false), "refused by the test")
 			})
+			if want == "gone" {
+				if _, err := r.client.DeleteWebhook(t.Context(), *r.hook.VendorWebhookID); err != nil {
+					t.Fatal(err)
+				}
+			}
 			got := r.turnedTo(r.rotate(false).ID, store.RotationFailed)
 			if got.Note != "said by the test" {
 				t.Errorf("the note is %q, want the vendor's words", got.Note)
