@@ -51,11 +51,11 @@ const (
 	StandingAbsent Standing = "absent"
 	// StandingRefused came in here and was refused.
 	StandingRefused Standing = "refused"
-	// StandingGivenUp was given up by the vendor, and nothing came in here.
+	// StandingGivenUp was given up by the vendor, and nothing of it is here.
 	StandingGivenUp Standing = "given_up"
 	// StandingPending was not attempted yet.
 	StandingPending Standing = "pending"
-	// StandingLost failed, and nothing came in here.
+	// StandingLost failed, and nothing of it is here.
 	StandingLost Standing = "lost"
 )
 

@@ -202,6 +202,40 @@ func TestRecoveredDeliveriesLeaveTheRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedDeliveriesThatGoAreNotReceived: an attempt that was refused here
+// does not come to stand as received because its delivery is kept no longer.
+func TestRefusedDeliveriesThatGoAreNotReceived(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	fillLog(t, s, 20)
+	standings := func() string {
+		rows, err := s.PageLog(t.Context(), store.LogFilter{From: noon().Add(2 * time.Second), Until: noon().Add(14 * time.Second)}, store.Key{}, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]store.Standing{}
+		for i := range rows {
+			of[rows[i].VendorID] = rows[i].Standing
+		}
+		return fmt.Sprint(of["delivery-2"], " ", of["delivery-3"], " ", of["delivery-13"])
+	}
+	if got := standings(); got != "received refused refused" {
+		t.Fatalf("before: got %s", got)
+	}
+	inTx(t, s, func(ctx context.Context, tx store.Tx) error {
+		return tx.DropQuarantined(ctx, []int64{one(t, s, "SELECT id FROM deliveries WHERE vendor_delivery_id = 'delivery-3'")})
+	})
+	if got := standings(); got != "received lost refused" {
+		t.Errorf("pushed out of the quarantine: got %s", got)
+	}
+	if got, err := s.DeleteDeliveries(t.Context(), noon().Add(time.Minute), store.Key{}, 100); got.Gone != 19 || err != nil {
+		t.Errorf("too old: got %+v, %v", got, err)
+	}
+	if got := standings(); got != "received lost lost" {
+		t.Errorf("kept for its time: got %s", got)
+	}
+}
+
 // TestCountsOfDeliveriesStop at the limit, and when the database doesn't answer
 // in time: then the number is not known.
 func TestCountsOfDeliveriesStop(t *testing.T) {

@@ -75,13 +75,15 @@ func (t Tx) InsertDeliveries(ctx context.Context, list []*Delivery) ([]int64, er
 	return c.insert(ctx, t)
 }
 
-// DropQuarantined deletes refused deliveries.
+// DropQuarantined deletes refused deliveries. The vendor's attempts that they
+// were are none here from then on: else they would stand as received.
 func (t Tx) DropQuarantined(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	// What was taken up meanwhile is refused no more, and stays.
-	_, err := t.db.NewRaw(`DELETE FROM deliveries WHERE id IN (?) AND verdict IN ('refused', 'unreadable')`, bun.List(ids)).Exec(ctx)
+	_, err := t.db.NewRaw(`WITH gone AS (DELETE FROM deliveries WHERE id IN (?) AND verdict IN ('refused', 'unreadable') RETURNING id)
+		UPDATE delivery_log AS dl SET delivery_id = NULL FROM gone WHERE dl.delivery_id = gone.id`, bun.List(ids)).Exec(ctx)
 	return translate(err)
 }
 

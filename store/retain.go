@@ -34,12 +34,15 @@ func (q Queries) EmptyDeliveries(ctx context.Context, before time.Time, from Key
 }
 
 // DeleteDeliveries deletes deliveries received before the time, as
-// EmptyDeliveries empties them.
+// EmptyDeliveries empties them. The attempts of refused ones go on as
+// DropQuarantined says.
 func (q Queries) DeleteDeliveries(ctx context.Context, before time.Time, from Key, limit int) (Retained, error) {
 	return q.retain(ctx, `WITH old AS (SELECT id, received_at AS at, vendor_job_id FROM deliveries
 			WHERE received_at < ?before AND (received_at, id) > (?at, ?id) ORDER BY received_at, id LIMIT ?limit),
 		fits AS (SELECT old.id FROM old WHERE `+settledOf+notReplaying+`),
-		gone AS (DELETE FROM deliveries AS d USING fits WHERE d.id = fits.id RETURNING d.id)`, before, from, limit)
+		gone AS (DELETE FROM deliveries AS d USING fits WHERE d.id = fits.id RETURNING d.id, d.verdict),
+		unlinked AS (UPDATE delivery_log AS dl SET delivery_id = NULL FROM gone
+			WHERE dl.delivery_id = gone.id AND gone.verdict IN ('refused', 'unreadable'))`, before, from, limit)
 }
 
 // DeleteLog deletes attempts of the vendor's log made before the time, as

@@ -89,9 +89,9 @@ func standingText() []Pair {
 		{Name: "received", Value: "delivered, and received here, at once or from quarantine"},
 		{Name: "absent", Value: "delivered, they say, but nothing came in here"},
 		{Name: "refused", Value: "came in here and was refused"},
-		{Name: "given_up", Value: "the vendor won't try again, and nothing came in here"},
+		{Name: "given_up", Value: "the vendor won't try again, and nothing of it is here"},
 		{Name: "pending", Value: "the vendor has not tried yet"},
-		{Name: "lost", Value: "this attempt failed, and nothing came in here"},
+		{Name: "lost", Value: "this attempt failed, and nothing of it is here"},
 	}
 }
 
