@@ -264,6 +264,69 @@ func TestCountsOfDeliveriesStop(t *testing.T) {
 	}
 }
 
+// rareFilters are filters that few of fillLog's rows fit, once most are alike.
+func rareFilters(ctx context.Context, s *store.Store, from store.Key) map[string]func() error {
+	return map[string]func() error{
+		"webhook": func() error { _, err := s.PageLog(ctx, store.LogFilter{Webhook: 2}, from, 50); return err },
+		"event": func() error {
+			_, err := s.PageLog(ctx, store.LogFilter{Event: "batch_completed"}, from, 50)
+			return err
+		},
+		"status":  func() error { _, err := s.PageLog(ctx, store.LogFilter{Status: "failed"}, from, 50); return err },
+		"class":   func() error { _, err := s.PageLog(ctx, store.LogFilter{Class: 5}, from, 50); return err },
+		"http":    func() error { _, err := s.PageLog(ctx, store.LogFilter{HTTPStatus: 401}, from, 50); return err },
+		"attempt": func() error { _, err := s.PageLog(ctx, store.LogFilter{Attempt: 3}, from, 50); return err },
+		"job":     func() error { _, err := s.PageLog(ctx, store.LogFilter{Job: "vendor-99"}, from, 50); return err },
+		"our job": func() error { _, err := s.PageLog(ctx, store.LogFilter{Job: "3"}, from, 50); return err },
+		"refused": func() error {
+			_, err := s.PageLog(ctx, store.LogFilter{Standing: store.StandingRefused}, from, 50)
+			return err
+		},
+		"absent": func() error {
+			_, err := s.PageLog(ctx, store.LogFilter{Standing: store.StandingAbsent}, from, 50)
+			return err
+		},
+		"lost": func() error {
+			_, err := s.PageLog(ctx, store.LogFilter{Standing: store.StandingLost}, from, 50)
+			return err
+		},
+		"given up": func() error {
+			_, err := s.PageLog(ctx, store.LogFilter{Standing: store.StandingGivenUp}, from, 50)
+			return err
+		},
+		"in time": func() error {
+			_, err := s.PageLog(ctx, store.LogFilter{From: noon(), Until: noon().Add(time.Minute)}, from, 50)
+			return err
+		},
+		"count": func() error { _, _, err := s.CountLog(ctx, store.LogFilter{Status: "failed"}); return err },
+		"received webhook": func() error {
+			_, err := s.PageDeliveries(ctx, store.DeliveryFilter{Webhook: 2}, from, 50)
+			return err
+		},
+		"received event": func() error {
+			_, err := s.PageDeliveries(ctx, store.DeliveryFilter{Event: "batch_completed"}, from, 50)
+			return err
+		},
+		"received class": func() error {
+			_, err := s.PageDeliveries(ctx, store.DeliveryFilter{Class: 4}, from, 50)
+			return err
+		},
+		"received status": func() error {
+			_, err := s.PageDeliveries(ctx, store.DeliveryFilter{Status: 503}, from, 50)
+			return err
+		},
+		"received job": func() error {
+			_, err := s.PageDeliveries(ctx, store.DeliveryFilter{Job: "vendor-9"}, from, 50)
+			return err
+		},
+		"received refused": func() error {
+			_, err := s.PageDeliveries(ctx, store.DeliveryFilter{Verdict: store.VerdictRefused}, from, 50)
+			return err
+		},
+		"received count": func() error { _, _, err := s.CountDeliveries(ctx, store.DeliveryFilter{Status: 401}); return err },
+	}
+}
+
 // TestFiltersOfDeliveriesUseIndexes: a filter that few rows fit is answered by
 // an index, never by going through a table or along the newest until some fit.
 func TestFiltersOfDeliveriesUseIndexes(t *testing.T) {
@@ -279,65 +342,7 @@ func TestFiltersOfDeliveriesUseIndexes(t *testing.T) {
 	store.Watch(&watched, func(query string) { statements = append(statements, query) })
 	from := store.Key{At: noon().Add(5 * time.Hour), ID: 18_000}
 	ctx := t.Context()
-	for name, run := range map[string]func() error{
-		"webhook": func() error { _, err := watched.PageLog(ctx, store.LogFilter{Webhook: 2}, from, 50); return err },
-		"event": func() error {
-			_, err := watched.PageLog(ctx, store.LogFilter{Event: "batch_completed"}, from, 50)
-			return err
-		},
-		"status":  func() error { _, err := watched.PageLog(ctx, store.LogFilter{Status: "failed"}, from, 50); return err },
-		"class":   func() error { _, err := watched.PageLog(ctx, store.LogFilter{Class: 5}, from, 50); return err },
-		"http":    func() error { _, err := watched.PageLog(ctx, store.LogFilter{HTTPStatus: 401}, from, 50); return err },
-		"attempt": func() error { _, err := watched.PageLog(ctx, store.LogFilter{Attempt: 3}, from, 50); return err },
-		"job":     func() error { _, err := watched.PageLog(ctx, store.LogFilter{Job: "vendor-99"}, from, 50); return err },
-		"our job": func() error { _, err := watched.PageLog(ctx, store.LogFilter{Job: "3"}, from, 50); return err },
-		"refused": func() error {
-			_, err := watched.PageLog(ctx, store.LogFilter{Standing: store.StandingRefused}, from, 50)
-			return err
-		},
-		"absent": func() error {
-			_, err := watched.PageLog(ctx, store.LogFilter{Standing: store.StandingAbsent}, from, 50)
-			return err
-		},
-		"lost": func() error {
-			_, err := watched.PageLog(ctx, store.LogFilter{Standing: store.StandingLost}, from, 50)
-			return err
-		},
-		"given up": func() error {
-			_, err := watched.PageLog(ctx, store.LogFilter{Standing: store.StandingGivenUp}, from, 50)
-			return err
-		},
-		"in time": func() error {
-			_, err := watched.PageLog(ctx, store.LogFilter{From: noon(), Until: noon().Add(time.Minute)}, from, 50)
-			return err
-		},
-		"count": func() error { _, _, err := watched.CountLog(ctx, store.LogFilter{Status: "failed"}); return err },
-		"received webhook": func() error {
-			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Webhook: 2}, from, 50)
-			return err
-		},
-		"received event": func() error {
-			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Event: "batch_completed"}, from, 50)
-			return err
-		},
-		"received class": func() error {
-			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Class: 4}, from, 50)
-			return err
-		},
-		"received status": func() error {
-			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Status: 503}, from, 50)
-			return err
-		},
-		"received job": func() error {
-			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Job: "vendor-9"}, from, 50)
-			return err
-		},
-		"received refused": func() error {
-			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Verdict: store.VerdictRefused}, from, 50)
-			return err
-		},
-		"received count": func() error { _, _, err := watched.CountDeliveries(ctx, store.DeliveryFilter{Status: 401}); return err },
-	} {
+	for name, run := range rareFilters(ctx, &watched, from) {
 		statements = nil
 		if err := run(); err != nil {
 			t.Errorf("%s: %v", name, err)
