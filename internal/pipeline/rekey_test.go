@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
@@ -86,11 +88,31 @@ func TestRekey(t *testing.T) {
 	}
 }
 
-// disconnect closes the rig's own connections.
+// disconnect closes the rig's own connections and waits until the server has
+// let go of them, which it does in its own time.
 func (r *rig) disconnect() {
 	r.t.Helper()
 	r.store.Pool().Reset()
-	eventually(r.t, "the connections to close", func() bool { return r.store.Pool().Stat().TotalConns() == 0 })
+	cfg := r.store.Pool().Config().ConnConfig.Copy()
+	cfg.RuntimeParams["application_name"] = "the test"
+	conn, err := pgx.ConnectConfig(r.t.Context(), cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() {
+		if err := conn.Close(context.Background()); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	eventually(r.t, "the connections to close", func() bool {
+		var n int
+		err := conn.QueryRow(r.t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'rollcall'`).Scan(&n)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return n == 0
+	})
 }
 
 // sealedNow is everything that is sealed, as one text.

@@ -309,6 +309,7 @@ func TestReplayWaitsForAGate(t *testing.T) {
 	r.openJobs(3)
 	plan := r.plan(r.logged())
 	r.exec(`UPDATE gates SET closed_until = now() + interval '1 hour', closings = 1 WHERE name = 'read'`)
+	clock.forward(time.Second) // A gate is seen as it was for a moment.
 	r.run(plan.ID, false)
 	eventually(t, "the runner to find the gate shut", func() bool { return r.number(`SELECT count(*) FROM replays WHERE shut_at IS NOT NULL`) == 1 })
 	if n := r.number(`SELECT count(*) FROM replay_jobs WHERE state <> 'waiting'`); n != 0 {
