@@ -18,15 +18,16 @@ func (q Queries) Refused(ctx context.Context, webhookID, after, limit int64) ([]
 	return out, translate(err)
 }
 
-// RefusedByID is the refused deliveries among the ids, whole; those that were
-// taken up since or are none are left out.
+// RefusedByID is the refused deliveries among the ids, and those that could not
+// be read: the settings may name their fields by now. Those that were taken up
+// since or are none are left out.
 func (q Queries) RefusedByID(ctx context.Context, ids []int64) ([]Delivery, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	var out []Delivery
 	err := q.db.NewSelect().Model(&out).Where("d.id IN (?)", bun.List(ids)).
-		Where("d.verdict = 'refused'").Where("d.recovered_at IS NULL").OrderExpr("d.id").Scan(ctx)
+		Where("d.verdict IN ('refused', 'unreadable')").Where("d.recovered_at IS NULL").OrderExpr("d.id").Scan(ctx)
 	return out, translate(err)
 }
 
@@ -78,7 +79,7 @@ func (t Tx) stillRefused(ctx context.Context, group []*Arrival) ([]*Arrival, err
 	for i, a := range group {
 		ids[i] = a.ID
 	}
-	locked, err := t.lock(ctx, `SELECT id FROM deliveries WHERE id IN (?ids) AND verdict = 'refused' AND recovered_at IS NULL
+	locked, err := t.lock(ctx, `SELECT id FROM deliveries WHERE id IN (?ids) AND verdict IN ('refused', 'unreadable') AND recovered_at IS NULL
 		ORDER BY id FOR NO KEY UPDATE`, named{"ids": bun.List(ids)})
 	if err != nil {
 		return nil, err
@@ -109,6 +110,6 @@ func (t Tx) noteRecovered(ctx context.Context, d *Delivery) error {
 // job or event can't be read.
 func (t Tx) NoteUnreadable(ctx context.Context, d *Delivery) (int64, error) {
 	return affected(t.db.NewRaw(`UPDATE deliveries SET verdict = 'unreadable', reason = ?, secret_version = ?, signature_form = ?
-		WHERE id = ? AND verdict = 'refused' AND recovered_at IS NULL`,
+		WHERE id = ? AND verdict IN ('refused', 'unreadable') AND recovered_at IS NULL`,
 		CleanText(d.Reason), d.SecretVersion, d.SignatureForm, d.ID).Exec(ctx))
 }

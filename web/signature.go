@@ -138,7 +138,7 @@ func (s *Server) verifyDelivery(c echo.Context) error {
 		return err
 	}
 	page := "/deliveries/" + idText(id)
-	if v.Verdict != store.VerdictRefused {
+	if v.Verdict != store.VerdictRefused && v.Verdict != store.VerdictUnreadable {
 		return s.leaveNote(c, "info", "It is not refused any more. "+v.Diagnosis.Text, page)
 	}
 	taken, err := s.pipeline.TakeUpAgain(ctx, []int64{id})

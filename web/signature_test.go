@@ -139,6 +139,11 @@ func TestVerifyADeliveryAgain(t *testing.T) {
 		got.doc.Find(fmt.Sprintf("form[action='%s/verify']", page(fresh))).Length() != 1 {
 		t.Errorf("an operator sees %q", got.text("[data-testid=diagnosis]"))
 	}
+	unread := b.deliver(t, "", "unreadable", []byte("{}"))
+	if got := operator.get(page(unread)); !strings.Contains(got.text("[data-testid=diagnosis]"), "ROLLCALL_FIELD_") ||
+		got.doc.Find(fmt.Sprintf("form[action='%s/verify']", page(unread))).Length() != 1 {
+		t.Errorf("one that can't be read: an operator sees %q", got.text("[data-testid=diagnosis]"))
+	}
 	if got := operator.get(page(good)); got.doc.Find("[data-testid=diagnosis]").Length() != 0 {
 		t.Error("an accepted delivery has a reason for a refusal")
 	}
@@ -147,10 +152,11 @@ func TestVerifyADeliveryAgain(t *testing.T) {
 		refused: {Verdict: store.VerdictRefused, Matches: true, Diagnosis: matches},
 		fresh:   {Verdict: store.VerdictRefused, Diagnosis: pipeline.Diagnosis{Text: "Nothing matches."}},
 		good:    {Verdict: store.VerdictAccepted, Matches: true, Diagnosis: matches},
+		unread:  {Verdict: store.VerdictUnreadable, Matches: true, Diagnosis: matches},
 	}
 	for id, want := range map[int64]string{
 		refused: "Verified, and taken up like any other delivery. Version 3 verifies it.",
-		fresh:   "Still refused: Nothing matches.", good: "It is not refused any more. Version 3 verifies it.",
+		fresh:   "Still refused: Nothing matches.", unread: "Verified, and taken up like any other delivery. Version 3 verifies it.", good: "It is not refused any more. Version 3 verifies it.",
 	} {
 		got := operator.submit(page(id)+"/verify", nil)
 		if got.status != http.StatusSeeOther || got.header.Get("Location") != page(id) {
@@ -160,8 +166,8 @@ func TestVerifyADeliveryAgain(t *testing.T) {
 			t.Errorf("%d: told %q, want %q", id, text, want)
 		}
 	}
-	if len(b.pipeline.taken) != 2 {
-		t.Errorf("taken up: %v, want the two refused ones", b.pipeline.taken)
+	if len(b.pipeline.taken) != 3 {
+		t.Errorf("taken up: %v, want all but the accepted one", b.pipeline.taken)
 	}
 	if got := operator.submit("/deliveries/999/verify", nil); got.status != http.StatusNotFound {
 		t.Errorf("one that is none: got %d", got.status)
