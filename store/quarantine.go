@@ -39,14 +39,13 @@ func (q Queries) KnownSources(ctx context.Context, webhookID int64) ([]string, e
 }
 
 // SecretChange reports since when a webhook's secret is being changed; the
-// zero time when it is not. The change lasts until what was refused meanwhile
-// has been verified again.
+// zero time when it is not. The change lasts until its rotation ends: what was
+// refused meanwhile is verified again before that.
 func (q Queries) SecretChange(ctx context.Context, webhookID int64) (time.Time, error) {
 	var since []time.Time
 	err := q.db.NewRaw(`SELECT coalesce(r.started_at, w.state_at) FROM webhooks w
 		LEFT JOIN rotations r ON r.webhook_id = w.id AND r.ended_at IS NULL
-		WHERE w.id = ? AND (w.state IN ('registering', 'rotating', 'secret_unknown') OR r.state = 'stored' AND r.verified_at IS NULL)`,
-		webhookID).Scan(ctx, &since)
+		WHERE w.id = ? AND (w.state IN ('registering', 'rotating', 'secret_unknown') OR r.id IS NOT NULL)`, webhookID).Scan(ctx, &since)
 	if err != nil || len(since) == 0 {
 		return time.Time{}, translate(err)
 	}

@@ -225,8 +225,13 @@ func (q *queue) rotate(ctx context.Context, tx store.Tx, rotationIDs ...int64) e
 // one more each time, since one under way may have looked before the secret
 // came.
 func (q *queue) reverify(ctx context.Context, tx store.Tx, webhookID int64) error {
+	return q.reverifyAfter(ctx, tx, webhookID, 0)
+}
+
+// reverifyAfter is reverify for what came after a delivery.
+func (q *queue) reverifyAfter(ctx context.Context, tx store.Tx, webhookID, after int64) error {
 	return q.insert(ctx, tx, []river.InsertManyParams{{
-		Args: reverifyArgs{WebhookID: webhookID}, InsertOpts: &river.InsertOpts{Queue: queueRotate},
+		Args: reverifyArgs{WebhookID: webhookID, After: after}, InsertOpts: &river.InsertOpts{Queue: queueRotate},
 	}})
 }
 

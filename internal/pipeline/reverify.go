@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -32,8 +33,9 @@ func (t *TakenUp) add(o TakenUp) {
 
 // Bounds of verifying again.
 const (
-	mostTakenUp = 1000 // Deliveries of one press.
-	takeUpGroup = 50   // Deliveries of one transaction.
+	mostTakenUp = 1000             // Deliveries of one press.
+	takeUpGroup = 50               // Deliveries of one transaction.
+	takeUpTime  = 10 * time.Second // One stretch of a quarantine: a task's time must hold it.
 )
 
 // TakeUpAgain verifies refused deliveries again with the secrets that are good
@@ -81,23 +83,37 @@ func idsText(ids []int64) string {
 	return out.String()
 }
 
-// takeUpQuarantine is TakeUpAgain for everything of a webhook that is
-// quarantined. It reports how many it looked at as well.
-func (p *Pipeline) takeUpQuarantine(ctx context.Context, webhookID int64) (TakenUp, int, error) {
-	var out TakenUp
-	seen, after := 0, int64(0)
-	known := map[int64]*endpoint{}
+// lookedAt is what a stretch of a quarantine brought.
+type lookedAt struct {
+	TakenUp
+	// next is the delivery after which there is more than one stretch takes;
+	// zero at the end.
+	next int64
+}
+
+// still is how many were looked at and stay refused.
+func (l lookedAt) still() int { return l.Refused + l.Cut }
+
+// takeUpQuarantine is TakeUpAgain for what is quarantined of a webhook, by id
+// after the one given, for as long as one stretch may take.
+func (p *Pipeline) takeUpQuarantine(ctx context.Context, webhookID, after int64) (lookedAt, error) {
+	var out lookedAt
+	end, known := p.now().Add(takeUpTime), map[int64]*endpoint{}
 	for {
 		rows, err := p.store.Refused(ctx, webhookID, after, takeUpGroup)
 		if err != nil || len(rows) == 0 {
-			return out, seen, err
+			return out, err
 		}
 		got, err := p.takeUp(ctx, rows, known)
 		out.add(got)
 		if err != nil {
-			return out, seen, err
+			return out, err
 		}
-		seen, after = seen+len(rows), rows[len(rows)-1].ID
+		after = rows[len(rows)-1].ID
+		if len(rows) == takeUpGroup && p.now().After(end) {
+			out.next = after
+			return out, nil
+		}
 	}
 }
 
@@ -241,6 +257,15 @@ func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unrea
 // once.
 type reverifyArgs struct {
 	WebhookID int64 `json:"webhook_id"`
+	After     int64 `json:"after,omitempty"` // Where the task before left off.
+}
+
+// lookOn has a look through a quarantine gone on with where it was cut short.
+func (p *Pipeline) lookOn(ctx context.Context, tx store.Tx, webhookID int64, l lookedAt) error {
+	if l.next == 0 {
+		return nil
+	}
+	return p.queue.reverifyAfter(ctx, tx, webhookID, l.next)
 }
 
 // Kind implements river.JobArgs.
@@ -253,10 +278,13 @@ type reverifyWorker struct {
 
 // Work implements river.Worker.
 func (w *reverifyWorker) Work(ctx context.Context, task *river.Job[reverifyArgs]) error {
-	got, _, err := w.p.takeUpQuarantine(ctx, task.Args.WebhookID)
+	got, err := w.p.takeUpQuarantine(ctx, task.Args.WebhookID, task.Args.After)
 	if got.Recovered > 0 {
 		w.p.log.InfoContext(ctx, "deliveries taken up from quarantine",
 			slog.Int64("webhook_id", task.Args.WebhookID), slog.Int("deliveries", got.Recovered))
+	}
+	if err == nil {
+		err = w.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error { return w.p.lookOn(ctx, tx, task.Args.WebhookID, got) })
 	}
 	return ofTask(err, "verify again what is quarantined of webhook", task.Args.WebhookID)
 }

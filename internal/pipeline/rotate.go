@@ -167,33 +167,40 @@ func (p *Pipeline) rotateStep(ctx context.Context, id int64) error {
 }
 
 // lookThrough verifies again what was quarantined, now that the new secret is
-// known.
+// known. What one stretch does not reach, tasks of their own do: a flood must
+// not keep a rotation open.
 func (p *Pipeline) lookThrough(ctx context.Context, r *store.Rotation) error {
-	got, seen, err := p.takeUpQuarantine(ctx, r.WebhookID)
+	got, err := p.takeUpQuarantine(ctx, r.WebhookID, 0)
 	if err != nil {
 		return err
 	}
 	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return tx.RotationLooked(ctx, r.ID, seen-got.Recovered-got.Already, p.now())
+		if err := p.lookOn(ctx, tx, r.WebhookID, got); err != nil {
+			return err
+		}
+		return tx.RotationLooked(ctx, r.ID, got.still(), p.now())
 	})
 }
 
 // endRotation looks through the quarantine once more, for what came while the
 // log was read, and counts what nothing can verify any more.
 func (p *Pipeline) endRotation(ctx context.Context, r *store.Rotation) error {
-	if _, _, err := p.takeUpQuarantine(ctx, r.WebhookID); err != nil {
+	got, err := p.takeUpQuarantine(ctx, r.WebhookID, 0)
+	if err != nil {
 		return err
 	}
 	now, ended := p.now(), false
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if r.Lost > 0 {
 			if _, err := tx.MarkSecretLost(ctx, r.ID, r.StartedAt, now); err != nil {
 				return err
 			}
 		}
 		var err error
-		ended, err = tx.EndRotation(ctx, r.ID, store.RotationDone, "", now)
-		return err
+		if ended, err = tx.EndRotation(ctx, r.ID, store.RotationDone, "", now); err != nil || !ended {
+			return err
+		}
+		return p.lookOn(ctx, tx, r.WebhookID, got)
 	})
 	if err != nil || !ended {
 		return err

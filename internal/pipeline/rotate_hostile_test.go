@@ -241,3 +241,41 @@ func TestRotationAnsweredLate(t *testing.T) {
 	}
 	r.kept("accepted", 1)
 }
+
+// TestRotationOverALargeQuarantine: what one stretch of looking does not reach
+// is looked at by others, from there on, and the rotation ends all the same.
+func TestRotationOverALargeQuarantine(t *testing.T) {
+	t.Parallel()
+	clock := &shifted{}
+	var slow atomic.Bool // Each look at the clock then finds that a stretch is over.
+	r := newTurning(t, setup{pipeline: silent(func(c *pipeline.Config) {
+		c.Now = func() time.Time {
+			if slow.Load() {
+				clock.forward(11 * time.Second)
+			}
+			return clock.now()
+		}
+	})})
+	r.refuse(r.signed("whsec_forged-by-somebody-else", "forged"), "198.51.100.9", 120, 0)
+	r.accounted(120)
+	asked := newOnce()
+	t.Cleanup(asked.release)
+	r.answer(func(call int64, w http.ResponseWriter) {
+		asked.hold()
+		slow.Store(true)
+		r.tell(w, call)
+	})
+	begun := r.rotate(false)
+	await(t, "the call", asked.began)
+	r.wantAnswer(turned(1), "good", http.StatusServiceUnavailable)
+	r.kept("refused", 121)
+	asked.release()
+	eventually(t, "the good one to be taken up", func() bool {
+		return r.number(`SELECT count(*) FROM deliveries WHERE vendor_job_id = 'good' AND verdict = 'accepted'`) == 1
+	})
+	slow.Store(false)
+	r.turnedTo(begun.ID, store.RotationDone)
+	if n := r.number(`SELECT count(*) FROM river_job WHERE kind = 'reverify' AND (args->>'after')::bigint > 0`); n == 0 {
+		t.Error("no task goes on where the first look was cut short")
+	}
+}
