@@ -144,16 +144,24 @@ func (t Tx) takeInvite(ctx context.Context, where string, args ...any) (*Invite,
 func (s *Store) UseInvite(ctx context.Context, hash []byte, passwordHash string, now time.Time) (*User, error) {
 	var user *User
 	err := s.InTx(ctx, func(ctx context.Context, tx Tx) error {
-		in, err := tx.takeInvite(ctx, "token_hash = ? AND expires_at > ?", hash, now)
+		in, err := tx.LiveInvite(ctx, hash, now)
 		if err != nil {
+			return err
+		}
+		if in.UserID != nil {
+			// The person is locked before the link, as whoever replaces it does.
+			if user, err = tx.lockUser(ctx, *in.UserID); err != nil {
+				return err
+			}
+		}
+		if in, err = tx.takeInvite(ctx, "token_hash = ? AND expires_at > ?", hash, now); err != nil {
 			return err
 		}
 		if in.UserID == nil {
 			user, err = tx.acceptInvite(ctx, in, passwordHash, now)
 			return err
 		}
-		user, err = tx.useReset(ctx, *in.UserID, passwordHash, now)
-		return err
+		return tx.useReset(ctx, user, passwordHash, now)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("use a link: %w", err)
@@ -171,18 +179,14 @@ func (t Tx) acceptInvite(ctx context.Context, in *Invite, passwordHash string, n
 	})
 }
 
-func (t Tx) useReset(ctx context.Context, id int64, passwordHash string, now time.Time) (*User, error) {
-	u, err := t.lockUser(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+func (t Tx) useReset(ctx context.Context, u *User, passwordHash string, now time.Time) error {
 	if u.DisabledAt != nil {
-		return nil, ErrNotFound
+		return ErrNotFound
 	}
 	if err := t.newPassword(ctx, u, passwordHash, nil, now); err != nil {
-		return nil, err
+		return err
 	}
-	return u, t.Audit(asUser(ctx, u), now, Change{What: "user.password", Kind: "user", ID: u.Name, After: means{"one-time link"}})
+	return t.Audit(asUser(ctx, u), now, Change{What: "user.password", Kind: "user", ID: u.Name, After: means{"one-time link"}})
 }
 
 // means is by what a password was changed.

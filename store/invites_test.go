@@ -166,3 +166,40 @@ func TestRevokedAndOldLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkIsLockedAfterItsPerson: who uses a link and who replaces it at that
+// moment wait for one another, and not each for the other.
+func TestLinkIsLockedAfterItsPerson(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ada := addUser(t, s, "ada", store.RoleAdmin)
+	bob := addUser(t, s, "bob", store.RoleAnalyst)
+	if err := s.ResetPassword(by(t, ada), reset(bob, "link"), "unusable"); err != nil {
+		t.Fatal(err)
+	}
+	replacing, err := s.SQL().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replacing.Rollback() }()
+	if _, err := replacing.ExecContext(t.Context(), "SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE", bob.ID); err != nil {
+		t.Fatal(err)
+	}
+	used := make(chan error, 1)
+	go func() {
+		_, err := s.UseInvite(t.Context(), []byte("link"), "hash", moment)
+		used <- err
+	}()
+	for one(t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 0 {
+		continue // It is on its way to the lock.
+	}
+	if _, err := replacing.ExecContext(t.Context(), "SELECT FROM invites WHERE user_id = $1 FOR UPDATE NOWAIT", bob.ID); err != nil {
+		t.Errorf("the link is held by who waits for the person: %v", err)
+	}
+	if _, err := replacing.ExecContext(t.Context(), "DELETE FROM invites"); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(replacing.Commit(), <-used); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got %v, want that the link is gone", err)
+	}
+}

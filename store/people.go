@@ -233,12 +233,13 @@ func (s *Store) SetTaste(ctx context.Context, id int64, zone, theme string, now 
 // CreateUser is AddUser for a command, with a line in the audit log.
 func (s *Store) CreateUser(ctx context.Context, u *User) error {
 	return s.InTx(ctx, func(ctx context.Context, tx Tx) error {
-		if err := tx.AddUser(ctx, u); err != nil {
-			return err
-		}
-		// An open invitation of that name can't be used any more.
+		// An open invitation of that name can't be used any more. It goes before the
+		// account comes, as when it is used: two such must not wait for each other.
 		if _, err := tx.db.NewRaw("DELETE FROM invites WHERE lower(name) = lower(?)", u.Name).Exec(ctx); err != nil {
 			return translate(err)
+		}
+		if err := tx.AddUser(ctx, u); err != nil {
+			return err
 		}
 		return tx.Audit(ctx, u.CreatedAt, Change{What: "user.add", Kind: "user", ID: u.Name, After: userFacts{Role: u.Role}})
 	})

@@ -36,6 +36,7 @@ func signatureStories() []story {
 			Layout:  layout("Deliveries", views.SectionDeliveries, views.RoleAnalyst),
 			Counted: []views.RefusedCount{{Event: "crawl_completed", Unsigned: 4711, Others: 12, LastAt: before(time.Minute), LastSource: "198.51.100.9"}},
 		})},
+		{"delivery-unreadable", views.Delivery(unreadableDelivery())},
 		{"delivery-refused-analyst", views.Delivery(refusedDelivery(views.RoleAnalyst, views.Cause{}))},
 	}
 }
@@ -46,4 +47,10 @@ func refusedDelivery(role string, cause views.Cause) views.DeliveryProps {
 		Verdict: "refused", Status: 401, Reason: "signature does not match", Took: 900 * time.Microsecond, Source: "192.0.2.7",
 		Headers: []views.Pair{{Name: "X-Webhook-Signature", Value: strings.Repeat("5f", 32)}}, Body: "{}", BodyBytes: 2, KeptBytes: 2, Cause: cause,
 	}
+}
+
+func unreadableDelivery() views.DeliveryProps {
+	p := refusedDelivery(views.RoleOperator, views.Cause{})
+	p.Verdict, p.Status, p.Reason, p.Secret, p.Form = "unreadable", 400, "no job id", "version 2", "body whole sha256= hex"
+	return p
 }

@@ -91,7 +91,8 @@ func (s *Server) checked(ctx context.Context, captured pipeline.Captured) (*view
 	if !found.Matches {
 		return &views.CheckResult{Title: found.Diagnosis.Code.Title(), Text: found.Diagnosis.Text}, nil
 	}
-	result := &views.CheckResult{Matches: true, Form: found.Form, Reading: found.Reading}
+	taken, _ := s.pipeline.FormInUse(found.Form)
+	result := &views.CheckResult{Matches: true, Form: found.Form, Reading: found.Reading, Fixed: taken != found.Form}
 	hooks, err := s.store.Webhooks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)

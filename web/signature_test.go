@@ -61,6 +61,12 @@ func TestCheckASignature(t *testing.T) {
 	if again := v.submit("/webhooks/check", form); again.text("[data-testid=result]") != "Nothing matches Nothing matches: <b>." || again.doc.Find("#webhook").Length() != 0 {
 		t.Errorf("got %q", again.text("main"))
 	}
+	b.pipeline.fixed = "body whole none base64"
+	form.Set("headers", "X-Webhook-Signature: good")
+	if other := v.submit("/webhooks/check", form); !strings.Contains(other.text("[data-testid=result]"), "The settings ROLLCALL_SIGNATURE_* fix another form") ||
+		other.doc.Find("#webhook").Length() != 0 {
+		t.Errorf("with a form fixed by the settings: got %q", other.text("main"))
+	}
 	for what, text := range map[string]string{"the page": got.body, "the log": b.log.String()} {
 		if strings.Contains(text, typedSecret) {
 			t.Errorf("the secret is in %s", what)
