@@ -157,6 +157,12 @@ func (t Tx) StoreRotation(ctx context.Context, id int64, attempt, version int, n
 	return n == 1, err
 }
 
+// NoteOlderEnded notes that the versions before have ended already.
+func (t Tx) NoteOlderEnded(ctx context.Context, id int64, now time.Time) error {
+	_, err := t.db.NewRaw(`UPDATE rotations SET old_until = ? WHERE id = ?`, now, id).Exec(ctx)
+	return translate(err)
+}
+
 // RotationLooked notes that what was quarantined has been looked through for
 // the first time, and how many stay refused beside those taken up so far.
 func (t Tx) RotationLooked(ctx context.Context, id int64, refused int, now time.Time) error {

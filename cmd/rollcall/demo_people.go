@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"rollcall/store"
@@ -48,7 +50,22 @@ func (d *demo) introduce(out io.Writer) error {
 	for _, p := range d.people {
 		fmt.Fprintf(&b, "    %-6s %s   (%s)\n", p.name, p.password, p.role)
 	}
-	b.WriteString("\n")
-	_, err := io.WriteString(out, b.String())
+	env, err := d.leaveSettings()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\n  Commands work on it with its settings, such as\n    env $(cat %s) rollcall webhook list\n\n", env)
+	_, err = io.WriteString(out, b.String())
 	return err
+}
+
+// leaveSettings writes the settings of this demo into its folder, which only its owner may read: one NAME=VALUE a line.
+func (d *demo) leaveSettings() (string, error) {
+	path := filepath.Join(string(d.config.DataDir), "demo.env")
+	text := fmt.Sprintf("ROLLCALL_DATA_DIR=%s\nSCRAPER_API_BASE_URL=%s\nGEONODE_SCRAPER_API_KEY=%s\nROLLCALL_PUBLIC_URL=%s\n",
+		d.config.DataDir, d.config.ScraperAPIBaseURL, d.config.GeonodeScraperAPIKey, d.config.PublicURL)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("write the demo's settings: %w", err)
+	}
+	return path, nil
 }

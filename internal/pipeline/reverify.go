@@ -18,10 +18,10 @@ import (
 
 // TakenUp is what became of refused deliveries that were verified again.
 type TakenUp struct {
-	Recovered int // Verified now, and taken up like any other.
-	Refused   int // Still signed by no secret that is good today.
-	Already   int // Taken up before, or never refused.
-	Cut       int // Not whole here, so that nothing can verify them.
+	Recovered int `json:"taken_up"`      // Verified now, and taken up like any other.
+	Refused   int `json:"still_refused"` // Still signed by no secret that is good today.
+	Already   int `json:"before"`        // Taken up before, or never refused.
+	Cut       int `json:"not_whole"`     // Not whole here, so that nothing can verify them.
 }
 
 func (t *TakenUp) add(o TakenUp) {

@@ -96,8 +96,7 @@ func (p *Pipeline) hurryRotation(ctx context.Context, tx store.Tx, r *store.Rota
 	if r.Version == nil {
 		return nil // Storing the new one ends the others.
 	}
-	_, err := tx.EndSecrets(ctx, r.WebhookID, *r.Version, p.now())
-	return err
+	return p.endOlder(ctx, tx, r, *r.Version)
 }
 
 // rotateArgs asks that a rotation be taken a step further. Running twice is

@@ -117,10 +117,18 @@ func (p *Pipeline) secretStored(ctx context.Context, tx store.Tx, id int64, vers
 	if _, err := tx.SettleWebhook(ctx, r.WebhookID, r.WebhookWas, p.now()); err != nil {
 		return err
 	}
-	if r.Emergency {
-		_, err = tx.EndSecrets(ctx, r.WebhookID, version, p.now())
+	if !r.Emergency {
+		return nil
 	}
-	return err
+	return p.endOlder(ctx, tx, r, version)
+}
+
+// endOlder ends every secret older than the version at once.
+func (p *Pipeline) endOlder(ctx context.Context, tx store.Tx, r *store.Rotation, version int) error {
+	if _, err := tx.EndSecrets(ctx, r.WebhookID, version, p.now()); err != nil {
+		return err
+	}
+	return tx.NoteOlderEnded(ctx, r.ID, p.now())
 }
 
 // rotateFailed ends a call that brought no secret. When the vendor may have

@@ -221,7 +221,9 @@ func TestRotationInAnEmergency(t *testing.T) {
 		t.Errorf("got %+v, want the one under way as an emergency", joined)
 	}
 	asked.release()
-	r.turnedTo(begun.ID, store.RotationDone)
+	if got := r.turnedTo(begun.ID, store.RotationDone); got.OldUntil == nil || got.OldUntil.After(*got.EndedAt) {
+		t.Errorf("got %+v, want the older secrets ended by its end", got)
+	}
 	// A cached secret may accept for half a second after its end.
 	eventually(t, "the first secret's end", func() bool { return r.deliver(testSecret, "leaked-1").Status == http.StatusUnauthorized })
 	r.wantAnswer(turned(1), "leaked-2", http.StatusUnauthorized)
