@@ -115,6 +115,11 @@ func (c *replayCmd) picks(now time.Time) (store.ReplayPicks, error) {
 		if c.Status+c.Standing != "" || c.Attempt != 0 {
 			return store.ReplayPicks{}, errors.New("--status, --standing and --attempt are of the vendor's log; with --received use --verdict or --http")
 		}
+		switch store.Verdict(c.Verdict) {
+		case "", store.VerdictAccepted, store.VerdictDuplicate, store.VerdictRefused, store.VerdictUnreadable:
+		default:
+			return store.ReplayPicks{}, fmt.Errorf("--verdict %s: choose one of accepted, duplicate, refused, unreadable", c.Verdict)
+		}
 		f := store.DeliveryFilter{
 			Webhook: c.Webhook, Event: c.Event, Verdict: store.Verdict(c.Verdict), Status: c.HTTP, Job: c.Job, Batch: c.Batch, From: from, Until: until,
 		}

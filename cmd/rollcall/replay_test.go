@@ -104,6 +104,7 @@ func TestReplayCommand(t *testing.T) {
 		"replay --received --status failed":         "with --received use --verdict",
 		"replay --verdict refused":                  "use it with --received",
 		"replay --standing odd":                     "choose one of received",
+		"replay --received --verdict odd":           "choose one of accepted",
 		"replay --webhook " + url.PathEscape("x y"): "--webhook",
 	} {
 		if got := rollcall(t, envOf(d.vars), strings.Fields(line)...); got.code == 0 || !strings.Contains(got.errOut, want) {

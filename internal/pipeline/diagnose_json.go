@@ -19,6 +19,8 @@ import (
 const (
 	reencodedBytes = 256 << 10
 	reencodedDepth = 100
+	// writtenBytes is how much may come of it: deep lists grow by their indents.
+	writtenBytes = 4 << 20
 )
 
 // reencodings are the body as somebody between the vendor and us may have
@@ -43,7 +45,7 @@ func reencodings(body []byte) iter.Seq2[string, []byte] {
 				for _, l := range layouts() {
 					w := jsonWriter{layout: l, escaping: e, sorted: sorted}
 					w.write(root, 0)
-					if !bytes.Equal(w.out, body) && !yield(w.how(), w.out) {
+					if len(w.out) <= writtenBytes && !bytes.Equal(w.out, body) && !yield(w.how(), w.out) {
 						return
 					}
 				}
@@ -236,6 +238,9 @@ func (w *jsonWriter) kids(v *jsonValue, depth int) {
 		slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(v.names[a], v.names[b]) })
 	}
 	for n, i := range order {
+		if len(w.out) > writtenBytes {
+			return // Too much to be looked at.
+		}
 		if n > 0 {
 			w.out = append(w.out, w.layout.item...)
 		}

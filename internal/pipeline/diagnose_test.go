@@ -201,3 +201,22 @@ func FuzzReencodings(f *testing.F) {
 		}
 	})
 }
+
+// TestDeepListsDoNotGrow without bounds by being written with indents.
+func TestDeepListsDoNotGrow(t *testing.T) {
+	t.Parallel()
+	const depth = 99
+	body := []byte(strings.Repeat("[", depth) + strings.Repeat("1,", 100_000) + "1" + strings.Repeat("]", depth))
+	grown := 0
+	for how, other := range reencodings(body) {
+		if len(other) > writtenBytes {
+			t.Errorf("%s: it grew from %d bytes to %d", how, len(body), len(other))
+		}
+		if len(other) > len(body) {
+			grown++
+		}
+	}
+	if grown == 0 {
+		t.Error("nothing was written with more spaces")
+	}
+}

@@ -9,6 +9,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,33 +126,17 @@ func (c Config) withDefaults() Config {
 			*d.at = d.value
 		}
 	}
-	if c.URLsPerJob == 0 {
-		c.URLsPerJob = 1000
-	}
-	if c.VendorRPS == 0 {
-		c.VendorRPS = 20
-	}
-	if c.ReplayRPS == 0 {
-		c.ReplayRPS = 10
-	}
-	if c.VendorConcurrency == 0 {
-		c.VendorConcurrency = 8
-	}
-	if c.QuarantineRows == 0 {
-		c.QuarantineRows = 1000
-	}
-	if c.QuarantineBytes == 0 {
-		c.QuarantineBytes = 50e6
-	}
-	if c.MirrorPages == 0 {
-		c.MirrorPages = 2000
-	}
+	c.URLsPerJob = cmp.Or(c.URLsPerJob, 1000)
+	c.VendorRPS = cmp.Or(c.VendorRPS, 20)
+	c.ReplayRPS = cmp.Or(c.ReplayRPS, 10)
+	c.VendorConcurrency = cmp.Or(c.VendorConcurrency, 8)
+	c.QuarantineRows = cmp.Or(c.QuarantineRows, 1000)
+	c.QuarantineBytes = cmp.Or(c.QuarantineBytes, 50e6)
+	c.MirrorPages = cmp.Or(c.MirrorPages, 2000)
 	if c.RetryGaps == nil {
 		c.RetryGaps = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 	}
-	if c.Mode == "" {
-		c.Mode = ModeAuto
-	}
+	c.Mode = cmp.Or(c.Mode, ModeAuto)
 	c.Signature = c.Signature.withDefaults()
 	c.Fields = c.Fields.withDefaults()
 	return c
