@@ -24,8 +24,8 @@ func (r *turning) answers(do func(w http.ResponseWriter, req *http.Request) bool
 	})
 }
 
-// failing makes a statement fail for as long as it is not mended.
-func (r *rig) failing(on string) (mended func()) {
+// failing makes a statement fail until what it returns is called.
+func (r *rig) failing(on string) func() {
 	r.t.Helper()
 	r.exec(`CREATE TABLE broken (it bool)`)
 	r.exec(`CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -277,5 +277,35 @@ func TestRotationOverALargeQuarantine(t *testing.T) {
 	r.turnedTo(begun.ID, store.RotationDone)
 	if n := r.number(`SELECT count(*) FROM river_job WHERE kind = 'reverify' AND (args->>'after')::bigint > 0`); n == 0 {
 		t.Error("no task goes on where the first look was cut short")
+	}
+}
+
+// TestRotationFindsRefusalsOfTheFirstSecond: the vendor may write its times in
+// whole seconds, which puts an attempt before the rotation that refused it.
+func TestRotationFindsRefusalsOfTheFirstSecond(t *testing.T) {
+	t.Parallel()
+	r := newTurning(t, setup{})
+	asked := newOnce()
+	t.Cleanup(asked.release)
+	r.answer(func(call int64, w http.ResponseWriter) {
+		asked.hold()
+		r.tell(w, call)
+	})
+	begun := r.rotate(false)
+	await(t, "the call", asked.began)
+	row := attemptRow(1)
+	row["status"], row["http_status"] = "failed", http.StatusServiceUnavailable
+	row["created_at"] = begun.StartedAt.UTC().Truncate(time.Second).Format(time.RFC3339)
+	r.answers(func(w http.ResponseWriter, req *http.Request) bool {
+		if !strings.HasSuffix(req.URL.Path, "/deliveries") {
+			return false
+		}
+		w.Header().Set("Date", time.Now().Add(time.Second).UTC().Format(http.TimeFormat))
+		answerJSON(w, http.StatusOK, map[string]any{"items": []any{row}, "page": 1, "page_size": 100, "page_count": 1}, "a row as no sandbox makes it")
+		return true
+	})
+	asked.release()
+	if got := r.turnedTo(begun.ID, store.RotationDone); got.Refused != 1 {
+		t.Errorf("got %+v, want the refusal of the vendor's log counted", got)
 	}
 }

@@ -90,7 +90,8 @@ func (p *Pipeline) logUnread(ctx context.Context, r *store.Rotation, cause error
 func (p *Pipeline) refusedSince(ctx context.Context, r *store.Rotation) (int, []int64, error) {
 	refused := 0
 	var wake []int64
-	from := store.Key{At: p.clock.vendorTime(r.StartedAt)}
+	// The vendor's clock is known to a second, and so are some of its times.
+	from := store.Key{At: p.clock.vendorTime(r.StartedAt).Add(-dateSlack)}
 	for {
 		rows, err := p.store.Unarrived(ctx, from, refusalGroup)
 		if err != nil {
