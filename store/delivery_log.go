@@ -65,28 +65,30 @@ func (t Tx) MirrorLog(ctx context.Context, rows []LogRow) (int, int, error) {
 		  AND ((delivery_log.status, delivery_log.http_status, delivery_log.delivered_at) IS DISTINCT FROM
 				(excluded.status, excluded.http_status, excluded.delivered_at)
 			OR delivery_log.vendor_job_id = '' AND excluded.vendor_job_id <> '')
-		RETURNING id, xmax = 0`, c.webhook, c.vendorID, c.attempt, c.event, c.job, c.status, c.http, c.delivered, c.created, c.seen)
+		RETURNING webhook_id, vendor_id, xmax = 0`, c.webhook, c.vendorID, c.attempt, c.event, c.job, c.status, c.http, c.delivered, c.created, c.seen)
 	if err != nil {
 		return 0, 0, translate(err)
 	}
 	defer got.Close()
-	var ids []int64
+	var webhooks []int64
+	var vendorIDs []string
 	added := 0
 	for got.Next() {
-		var id int64
+		var webhook int64
+		var vendorID string
 		var isNew bool
-		if err := got.Scan(&id, &isNew); err != nil {
+		if err := got.Scan(&webhook, &vendorID, &isNew); err != nil {
 			return 0, 0, translate(err)
 		}
 		if isNew {
 			added++
 		}
-		ids = append(ids, id)
+		webhooks, vendorIDs = append(webhooks, webhook), append(vendorIDs, vendorID)
 	}
 	if err := got.Err(); err != nil {
 		return 0, 0, translate(err)
 	}
-	return added, len(ids) - added, t.matchLog(ctx, ids)
+	return added, len(vendorIDs) - added, t.matchLog(ctx, webhooks, vendorIDs)
 }
 
 // logColumns are rows turned on their side, as unnest takes them.
@@ -109,39 +111,6 @@ func (c *logColumns) add(r *LogRow) {
 	}
 	c.http, c.delivered = append(c.http, status), append(c.delivered, r.DeliveredAt)
 	c.created, c.seen = append(c.created, r.CreatedAt), append(c.seen, r.SeenAt)
-}
-
-// sameDelivery finds the delivery that an attempt is here: it carries the
-// vendor's id and was answered as the attempt notes. Attempts may share the
-// id: of an attempt without an answer, it is none that another one notes. Of
-// several the nearest in time is taken.
-const sameDelivery = `SELECT d.id FROM deliveries AS d
-	WHERE d.vendor_delivery_id = dl.vendor_id AND d.vendor_delivery_id <> '' AND d.webhook_id = dl.webhook_id
-	  AND CASE WHEN dl.http_status IS NOT NULL THEN d.status = dl.http_status
-		ELSE NOT EXISTS (SELECT FROM delivery_log AS other WHERE other.webhook_id = dl.webhook_id
-			AND other.vendor_id = dl.vendor_id AND other.attempt <> dl.attempt AND other.http_status = d.status) END
-	ORDER BY abs(extract(epoch FROM d.received_at - coalesce(dl.delivered_at, dl.created_at))), d.id LIMIT 1`
-
-func (q Queries) matchLog(ctx context.Context, ids []int64) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	_, err := q.db.NewRaw(`UPDATE delivery_log SET delivery_id = found.delivery_id
-		FROM (SELECT dl.id, (`+sameDelivery+`) AS delivery_id FROM delivery_log AS dl WHERE dl.id IN (?)) AS found
-		WHERE delivery_log.id = found.id AND delivery_log.delivery_id IS DISTINCT FROM found.delivery_id`, bun.List(ids)).Exec(ctx)
-	return translate(err)
-}
-
-// MatchLog looks once more for the deliveries that a webhook's attempts since
-// the time are here, of at most limit, the newest, that are none so far: what
-// is refused is written a moment after the answer.
-func (q Queries) MatchLog(ctx context.Context, webhookID int64, since time.Time, limit int) error {
-	_, err := q.db.NewRaw(`UPDATE delivery_log SET delivery_id = found.delivery_id
-		FROM (SELECT dl.id, (`+sameDelivery+`) AS delivery_id FROM (
-				SELECT * FROM delivery_log WHERE webhook_id = ? AND delivery_id IS NULL AND created_at >= ?
-				ORDER BY created_at DESC, id DESC LIMIT ?) AS dl) AS found
-		WHERE delivery_log.id = found.id AND found.delivery_id IS NOT NULL`, webhookID, since, limit).Exec(ctx)
-	return translate(err)
 }
 
 // LogReadOf says how far a webhook's log was read; nothing, for one that never was.
