@@ -222,9 +222,8 @@ func TestRefusedDeliveriesThatGoAreNotReceived(t *testing.T) {
 	if got := standings(); got != "received refused refused" {
 		t.Fatalf("before: got %s", got)
 	}
-	inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-		return tx.DropQuarantined(ctx, []int64{one(t, s, "SELECT id FROM deliveries WHERE vendor_delivery_id = 'delivery-3'")})
-	})
+	third := one(t, s, "SELECT id FROM deliveries WHERE vendor_delivery_id = 'delivery-3'")
+	inTx(t, s, func(ctx context.Context, tx store.Tx) error { return tx.DropQuarantined(ctx, []int64{third}) })
 	if got := standings(); got != "received lost refused" {
 		t.Errorf("pushed out of the quarantine: got %s", got)
 	}
