@@ -58,7 +58,8 @@ func (p *Pipeline) readLogFor(ctx context.Context, r *store.Rotation) (bool, err
 	if err != nil {
 		return false, err
 	}
-	begun := state.StartedAt != nil && !state.StartedAt.Before(*r.StoredAt)
+	// A reading that others begin meanwhile ends where nothing is new.
+	begun := state.Whole && state.StartedAt != nil && !state.StartedAt.Before(*r.StoredAt)
 	ctx, cancel := context.WithTimeout(ctx, logTime)
 	defer cancel()
 	got, err := p.MirrorLog(ctx, w, !begun)
