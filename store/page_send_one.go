@@ -9,6 +9,7 @@ import (
 // members of the job are empty before the item has one.
 type TestJob struct {
 	BatchID      int64
+	Name         string // Of the batch.
 	CreatedAt    time.Time
 	Kind         Kind
 	JobID        int64
@@ -47,7 +48,7 @@ const testDeliveries = 20
 // when there is no such batch.
 func (q Queries) PageTestJob(ctx context.Context, batchID int64) (*TestJob, error) {
 	t := new(TestJob)
-	err := q.db.NewRaw(`SELECT b.id AS batch_id, b.created_at, b.kind, coalesce(j.id, 0) AS job_id, coalesce(j.state, '') AS job_state,
+	err := q.db.NewRaw(`SELECT b.id AS batch_id, b.name, b.created_at, b.kind, coalesce(j.id, 0) AS job_id, coalesce(j.state, '') AS job_state,
 			coalesce(j.vendor_job_id, '') AS vendor_job_id, j.accepted_at, coalesce(j.vendor_status, '') AS vendor_status,
 			j.ended_at, coalesce(j.settle_net, '') AS settle_net, concat_ws(': ', nullif(j.error_code, ''), nullif(j.error_message, '')) AS job_error,
 			i.id AS item_id, i.state AS item_state, concat_ws(': ', nullif(i.error_code, ''), nullif(i.error_message, '')) AS item_error,

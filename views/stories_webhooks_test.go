@@ -148,5 +148,8 @@ func sentStories() []story {
 		},
 	}
 	refused.Hops[4].Detail, refused.Hops[5].Detail = "by poll, which was there before the webhook", "by poll"
-	return []story{{"send-one", views.SentOne(well)}, {"send-one-waiting", views.SentOne(waiting)}, {"send-one-refused", views.SentOne(refused)}}
+	retried := refused
+	retried.Live, retried.Hops = true, append([]views.Hop{}, refused.Hops...)
+	retried.Hops[3].Detail = "signature does not match; a retry of it may still come"
+	return []story{{"send-one-retried", views.SentOne(retried)}, {"send-one", views.SentOne(well)}, {"send-one-waiting", views.SentOne(waiting)}, {"send-one-refused", views.SentOne(refused)}}
 }

@@ -116,19 +116,20 @@ func (s *Server) sentLive(c echo.Context) error {
 		}
 		var stamp strings.Builder
 		for _, hop := range trail.hops() {
-			fmt.Fprintln(&stamp, hop.State, hop.At.UnixNano(), hop.Detail, len(hop.Reasons))
+			fmt.Fprintf(&stamp, "%s %d %q %q %q\n", hop.State, hop.At.UnixNano(), hop.Detail, hop.Path, hop.Reasons)
 		}
 		return stamp.String(), trail.ended(), nil
 	})
 }
 
-// trailOf is what is known of a test's job. Another's batch is none.
+// trailOf is what is known of a test's job. A batch that no test of such a
+// webhook made has no such page.
 func (s *Server) trailOf(ctx context.Context, w *store.Webhook, batch int64) (*trail, error) {
 	job, err := s.store.PageTestJob(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(w.EventType, string(job.Kind)) {
+	if job.Name != pipeline.TestName(w.EventType) {
 		return nil, notFound()
 	}
 	now, err := s.store.Webhook(ctx, w.ID) // It may have been paused meanwhile, which says much.

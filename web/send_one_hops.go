@@ -10,11 +10,14 @@ import (
 )
 
 // What a hop may take before its page says that it takes too long. A test is
-// followed for so long at most; its page shows later what came of it.
+// followed for so long at most; its page shows later what came of it. How the
+// vendor spaces its retries is written nowhere, so its delivery is waited for
+// ten times as long as it should take.
 const (
 	acceptLate = 30 * time.Second
 	endLate    = 3 * time.Minute
 	arriveLate = 30 * time.Second // After the job's end is known here.
+	retryFor   = 5 * time.Minute  // After the job's end is known here.
 	settleLate = 30 * time.Second // After the delivery.
 	followFor  = 15 * time.Minute
 )
@@ -48,6 +51,9 @@ func (t *trail) ended() bool {
 	if t.now.Sub(t.job.CreatedAt) > followFor {
 		return true
 	}
+	if t.mayStillCome() {
+		return false
+	}
 	for _, hop := range t.hops() {
 		switch hop.State {
 		case hopWaiting, hopLate:
@@ -55,6 +61,23 @@ func (t *trail) ended() bool {
 		}
 	}
 	return true
+}
+
+// mayStillCome reports that a delivery that can be verified is waited for,
+// though the job has ended without: the first attempt may have been refused or
+// lost, and the vendor tries again.
+func (t *trail) mayStillCome() bool {
+	if t.job.EndedAt == nil || t.noEvent() || t.job.AcceptedAt == nil {
+		return false
+	}
+	if d, ok := t.first(); ok && verifiedHere(d) {
+		return false
+	}
+	return t.now.Sub(*t.job.EndedAt) <= retryFor && t.now.Sub(t.job.CreatedAt) <= followFor
+}
+
+func verifiedHere(d store.TestDelivery) bool {
+	return d.Verdict == store.VerdictAccepted || d.Verdict == store.VerdictDuplicate
 }
 
 func (t *trail) submitted() views.Hop {
@@ -96,9 +119,12 @@ func (t *trail) whyFailed() string {
 // verified, and rather one to this webhook.
 func (t *trail) first() (store.TestDelivery, bool) {
 	for _, d := range t.came {
-		if d.WebhookID == t.hook.ID {
+		if d.WebhookID == t.hook.ID && verifiedHere(d) {
 			return d, true
 		}
+	}
+	if at := slices.IndexFunc(t.came, verifiedHere); at >= 0 {
+		return t.came[at], true
 	}
 	if len(t.came) > 0 {
 		return t.came[0], true
@@ -128,7 +154,10 @@ func (t *trail) received() views.Hop {
 		hop.State, hop.Detail = hopFailed, "the job ended as "+t.job.VendorStatus
 		hop.Reasons = []string{"The vendor has no event for jobs that fail or are cancelled. Send another, with a URL that works."}
 	case t.job.EndedAt != nil && t.now.Sub(*t.job.EndedAt) > arriveLate:
-		hop.State, hop.Detail = hopFailed, "nothing has come since the job ended"
+		hop.State, hop.Detail = hopFailed, "nothing has come since the job ended, and it is waited for no longer"
+		if t.mayStillCome() {
+			hop.State, hop.Detail = hopLate, "nothing has come since the job ended"
+		}
 		hop.Reasons = t.whyNothingCame()
 	case t.job.EndedAt == nil && t.now.Sub(*t.job.AcceptedAt) > endLate:
 		hop.State, hop.Detail = hopLate, "the vendor has not ended the job, as far as is known here"
@@ -163,7 +192,7 @@ func (t *trail) verified() views.Hop {
 	if !ok {
 		return hop
 	}
-	if d.Verdict == store.VerdictAccepted || d.Verdict == store.VerdictDuplicate {
+	if verifiedHere(d) {
 		hop.State, hop.At, hop.Detail = hopDone, d.ReceivedAt, fmt.Sprintf("by version %d of the secret", d.SecretVersion)
 		if d.RecoveredAt != nil {
 			hop.At, hop.Detail = *d.RecoveredAt, hop.Detail+", once it was known"
@@ -173,6 +202,12 @@ func (t *trail) verified() views.Hop {
 	hop.State, hop.At, hop.Path, hop.Detail = hopFailed, d.ReceivedAt, "/deliveries/"+idText(d.ID), d.Reason
 	if d.Diagnosis != "" {
 		hop.Detail += ": " + d.Diagnosis
+	}
+	switch {
+	case t.mayStillCome():
+		hop.Detail += "; a retry of it may still come"
+	case t.job.EndedAt != nil:
+		hop.Detail += "; no good one followed while it was waited for"
 	}
 	if d.Verdict == store.VerdictUnreadable {
 		hop.Reasons = []string{"The vendor names the job or the event in another field than the settings ROLLCALL_FIELD_* say."}

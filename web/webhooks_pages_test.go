@@ -41,10 +41,10 @@ func TestWebhooksPage(t *testing.T) {
 	v := b.as(t, store.RoleAdmin)
 	list := v.get("/webhooks")
 	for selector, want := range map[string]string{
-		"[data-testid=webhooks] tbody":   "extract_completed https://desk.example/webhooks/geonode/",
+		"[data-testid=webhooks] tbody":   "extract_completed Webhook " + idText(id) + " https:// desk. example/ webhooks/ geonode/",
 		"[data-testid=webhooks] td + td": "4 version 2 3 version 1",
 		"[data-testid=used]":             "Of the account's 10 webhooks 2 are used.",
-		"[data-testid=foreign] tbody":    "crawl_completed https://elsewhere.example/hook Off",
+		"[data-testid=foreign] tbody":    "crawl_completed https:// elsewhere. example/ hook Off",
 		"[data-testid=register]":         "Register what is missing",
 	} {
 		if got := list.text(selector); !strings.Contains(got, want) {
@@ -54,7 +54,13 @@ func TestWebhooksPage(t *testing.T) {
 	if strings.Contains(list.body, "hush") {
 		t.Error("a secret of somebody else's address is on the page")
 	}
+	if got := list.doc.Find("[data-testid=webhooks] .address").Text(); !strings.HasPrefix(got, "https://desk.example/webhooks/geonode/") {
+		t.Errorf("got the address %q, want nothing between its pieces", got)
+	}
 	one := v.get("/webhooks/" + idText(id))
+	if got := one.text(".facts"); !strings.Contains(got, "Webhook "+idText(id)) {
+		t.Errorf("got %q, want the number", got)
+	}
 	if got := one.text("[data-testid=secrets] tbody"); !inOrder(got, "Version 2", "In use", "4", "Version 1", "Still accepted", "3") {
 		t.Errorf("secrets: got %q", got)
 	}
@@ -190,7 +196,7 @@ func TestSentOnePage(t *testing.T) {
 	b := setupHooks(t)
 	id := b.ourHook(t, "batch_completed", "live")
 	other := b.ourHook(t, "crawl_completed", "live")
-	s := b.seed(t, "test", 1)
+	s, ordinary := b.seed(t, pipeline.TestName("batch_completed"), 1), b.seed(t, "test", 1)
 	b.deliver(t, s.vendorID, "accepted", []byte("{}"))
 	b.exec(t, `UPDATE deliveries SET webhook_id = $1, secret_version = 3`, id)
 	v := b.as(t, store.RoleAdmin)
@@ -205,10 +211,65 @@ func TestSentOnePage(t *testing.T) {
 	}
 	watched := v.watch(sentPath(id, s.batch) + "/live")
 	watched.until(t, "event: done")
-	for _, path := range []string{sentPath(other, s.batch), sentPath(id, 999), sentPath(id, s.batch) + "0x", sentPath(999, s.batch)} {
+	for _, path := range []string{sentPath(other, s.batch), sentPath(id, ordinary.batch), sentPath(id, 999), sentPath(id, s.batch) + "0x", sentPath(999, s.batch)} {
 		if got := v.get(path); got.status != http.StatusNotFound {
 			t.Errorf("%s: got %d, want 404", path, got.status)
 		}
+	}
+}
+
+// seedTest is a test's batch that polling brought home before any good delivery
+// came: the webhook refused the first attempt.
+func (b *bench) seedTest(t *testing.T, webhook int64) seed {
+	t.Helper()
+	s := b.seed(t, pipeline.TestName("batch_completed"), 1)
+	b.exec(t, `UPDATE jobs SET settle_net = 'poll' WHERE id = $1`, s.job)
+	b.deliver(t, "", "refused", []byte(`{"job_id":"`+s.vendorID+`"}`))
+	b.exec(t, `UPDATE deliveries SET webhook_id = $1, received_at = now(), status = 401, reason = 'signature does not match'`, webhook)
+	return s
+}
+
+// TestSentOneIsFollowedUntilItsDeliveryCame though the job has come home by
+// polling and the first attempt was refused.
+func TestSentOneIsFollowedUntilItsDeliveryCame(t *testing.T) {
+	t.Parallel()
+	b := setupHooks(t)
+	id := b.ourHook(t, "batch_completed", "live")
+	s := b.seedTest(t, id)
+	v, path := b.as(t, store.RoleAdmin), sentPath(id, s.batch)
+	got := v.get(path)
+	if verdict := got.text("[data-testid=verdict]"); !strings.Contains(verdict, "So far it is stuck at this hop: Verified") || got.doc.Find("#live").Length() != 1 {
+		t.Fatalf("got %q and %d streams, want it followed", verdict, got.doc.Find("#live").Length())
+	}
+	watched := v.watch(path + "/live")
+	if first := watched.until(t, "event: "); strings.Contains(first, "done") {
+		t.Fatalf("got %q, want the stream to go on", first)
+	}
+	good := b.deliver(t, s.vendorID, "accepted", []byte("{}"))
+	b.exec(t, `UPDATE deliveries SET webhook_id = $1, secret_version = 1 WHERE id = $2`, id, good)
+	watched.until(t, "event: done")
+	got = v.get(path)
+	if verdict := got.text("[data-testid=verdict]"); !strings.Contains(verdict, "came all the way") || got.doc.Find("#live").Length() != 0 {
+		t.Errorf("got %q and %d streams, want it done", verdict, got.doc.Find("#live").Length())
+	}
+}
+
+// TestSentOneIsFollowedNoLonger than a retry is waited for, and says so.
+func TestSentOneIsFollowedNoLonger(t *testing.T) {
+	t.Parallel()
+	b := setupHooks(t)
+	id := b.ourHook(t, "batch_completed", "live")
+	s := b.seedTest(t, id)
+	v, path := b.as(t, store.RoleAdmin), sentPath(id, s.batch)
+	watched := v.watch(path + "/live")
+	if first := watched.until(t, "event: "); strings.Contains(first, "done") {
+		t.Fatalf("got %q, want the stream to go on", first)
+	}
+	b.clock.advance(retryFor)
+	watched.until(t, "event: done")
+	got := v.get(path)
+	if text := got.text("main"); !inOrder(text, "It got stuck at this hop: Verified", "no good one followed while it was waited for") || got.doc.Find("#live").Length() != 0 {
+		t.Errorf("got %q and %d streams, want it given up", text, got.doc.Find("#live").Length())
 	}
 }
 
@@ -224,6 +285,8 @@ func TestHops(t *testing.T) {
 	polled := accepted
 	polled.EndedAt, polled.JobState, polled.SettleNet, polled.VendorStatus = ago(time.Minute), store.JobSettled, store.NetPoll, "completed"
 	polled.ItemState, polled.ItemEndedAt, polled.ItemNet = store.ItemStored, ago(time.Minute), store.NetPoll
+	waitedFor := polled
+	waitedFor.CreatedAt, waitedFor.EndedAt = *ago(7 * time.Minute), ago(retryFor+time.Second)
 	failed := polled
 	failed.VendorStatus, failed.ItemState, failed.ItemError = "failed", store.ItemFailed, "NOT_FOUND"
 	refused := sent
@@ -246,9 +309,12 @@ func TestHops(t *testing.T) {
 		"just accepted":          {fresh, nil, nil, "d d w a a a", false},
 		"all the way":            {polled, []store.TestDelivery{good}, nil, "d d d d d d", true},
 		"delivered, not settled": {accepted, []store.TestDelivery{good}, nil, "d d d d l! a", false},
-		"nothing came":           {polled, nil, nil, "d d f! a d d", true},
-		"a stranger came":        {polled, nil, []store.TestDelivery{stranger}, "d d f! a d d", true},
-		"not verified":           {polled, nil, []store.TestDelivery{bad}, "d d d f! d d", true},
+		"nothing came":           {waitedFor, nil, nil, "d d f! a d d", true},
+		"nothing came yet":       {polled, nil, nil, "d d l! a d d", false},
+		"a stranger came":        {waitedFor, nil, []store.TestDelivery{stranger}, "d d f! a d d", true},
+		"not verified":           {waitedFor, nil, []store.TestDelivery{bad}, "d d d f! d d", true},
+		"not verified yet":       {polled, nil, []store.TestDelivery{bad}, "d d d f! d d", false},
+		"verified at last":       {polled, []store.TestDelivery{good}, []store.TestDelivery{bad}, "d d d d d d", true},
 		"the page failed":        {failed, nil, nil, "d d f! a d f!", true},
 	} {
 		tr := &trail{hook: hook, job: &c.job, came: c.came, refused: c.refused, now: now, address: "https://desk.example/"}

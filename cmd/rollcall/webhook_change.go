@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"rollcall/internal/pipeline"
@@ -91,6 +92,9 @@ func (c *webhookAdoptCmd) Run(ctx context.Context, a *app) error {
 	secret, err := readSecret(a.in, c.SecretFile)
 	if err != nil {
 		return err
+	}
+	if strings.TrimSpace(secret) == "" {
+		return errors.New("there is no secret: it is read from standard input, or from the file that --secret-file names")
 	}
 	return a.withPipeline(ctx, func(ctx context.Context, s *stack) error {
 		w, err := s.pipeline.AdoptWebhook(ctx, c.VendorID, secret)

@@ -68,6 +68,9 @@ func TestWebhookCommands(t *testing.T) {
 	if got := withInput(t, d.vars, "short\n", "webhook", "adopt", id); got.code != 1 || !strings.Contains(got.errOut, "too short") {
 		t.Errorf("adopt with no secret: got %d %s", got.code, got.errOut)
 	}
+	if got := withInput(t, d.vars, "\n", "webhook", "adopt", id); got.code != 1 || !strings.Contains(got.errOut, "--secret-file") || strings.Contains(got.errOut, "Paste") {
+		t.Errorf("adopt with nothing given: got %d %s", got.code, got.errOut)
+	}
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,8 @@ func check(s Submission) (*read, error) {
 	switch {
 	case lines == nil:
 		out.Fields = append(out.Fields, FieldError{"urls", fmt.Sprintf("over %d lines; submit them in several batches", MaxLines)})
+	case lines.total == 0 && single(s.Kind):
+		out.Fields = append(out.Fields, FieldError{"urls", "enter the URL"})
 	case lines.total == 0:
 		out.Fields = append(out.Fields, FieldError{"urls", "enter at least one URL, one on each line"})
 	case len(lines.urls) == 0 && len(lines.bad) > 0:

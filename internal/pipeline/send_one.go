@@ -9,6 +9,9 @@ import (
 	"rollcall/store"
 )
 
+// TestName is what the batches of SendOne are called, and known by.
+func TestName(event string) string { return "Test of the webhook for " + event }
+
 // SendOne submits the smallest job that the vendor tells a webhook of when it
 // has ended: one extract job, a batch of one URL, or a crawl of one page. It
 // costs one request. The batch it makes is one like any other, for its page to
@@ -28,11 +31,14 @@ func (p *Pipeline) SendOne(ctx context.Context, webhookID int64, url string, by 
 		return Submitted{}, notNow(w)
 	}
 	s := Submission{
-		Name: "Test of the webhook for " + w.EventType, Kind: kind, Text: strings.TrimSpace(url), CreatedBy: by,
+		Name: TestName(w.EventType), Kind: kind, Text: strings.TrimSpace(url), CreatedBy: by,
 		Options: Options{Formats: []string{"markdown"}},
 	}
 	if kind == store.KindCrawl {
 		s.Options.Crawl = &CrawlOptions{Depth: 1, Limit: 1, SameDomainOnly: true}
+	}
+	if s.Text == "" {
+		return Submitted{}, &WebhookError{Field: "url", Text: "Enter the URL."}
 	}
 	if strings.ContainsAny(s.Text, "\r\n") {
 		return Submitted{}, &WebhookError{Field: "url", Text: "Enter one URL."}

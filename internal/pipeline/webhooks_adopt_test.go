@@ -366,6 +366,8 @@ func TestSendOneOfEachEvent(t *testing.T) {
 	if _, err := r.pipe.SendOne(t.Context(), hooks[0].ID, "https://a.example/\nhttps://b.example/", nil); err == nil {
 		t.Error("two URLs were taken")
 	}
+	_, err = r.pipe.SendOne(t.Context(), hooks[0].ID, " ", nil)
+	r.wantRefused(err, "Enter the URL.")
 	if err := r.pipe.PauseWebhook(t.Context(), hooks[0].ID); err != nil {
 		t.Fatal(err)
 	}
