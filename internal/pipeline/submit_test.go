@@ -145,6 +145,21 @@ func TestRefusalIsShortInWords(t *testing.T) {
 	}
 }
 
+// TestNoURLIsSaidAsTheFormAsks: a form of one URL has no lines.
+func TestNoURLIsSaidAsTheFormAsks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	for kind, want := range map[store.Kind]string{
+		store.KindCrawl: "enter the URL", store.KindSync: "enter the URL", store.KindBatch: "enter at least one URL, one on each line",
+	} {
+		_, err := r.pipe.Submit(t.Context(), pipeline.Submission{Text: " \n", Kind: kind})
+		bad, ok := errors.AsType[*pipeline.InvalidSubmission](err)
+		if !ok || len(bad.Fields) != 1 || bad.Fields[0] != (pipeline.FieldError{Field: "urls", Message: want}) {
+			t.Errorf("%s: got %v, want %q", kind, err, want)
+		}
+	}
+}
+
 // TestKindsAndSizesOfJobs: one URL is an extract job, more are batches of
 // URLsPerJob, links need extract jobs, and mixed is half of each.
 func TestKindsAndSizesOfJobs(t *testing.T) {
