@@ -120,6 +120,10 @@ func TestAuditWords(t *testing.T) {
 func TestFailedSignInsDontFillTheLog(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
+	u := &store.User{Name: "mallory", Role: store.RoleAnalyst, PasswordHash: "x", CreatedAt: moment, PasswordChangedAt: moment}
+	if err := s.AddUser(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
 	exec(t, s, `INSERT INTO audit_log (at, who, what) SELECT $1, '', 'user.sign_in_failed' FROM generate_series(1, 998)`, moment)
 	for range 5 {
 		if err := s.NoteFailedSignIn(t.Context(), "mallory", moment.Add(time.Minute)); err != nil {

@@ -81,7 +81,8 @@ func (t Tx) DropQuarantined(ctx context.Context, ids []int64) error {
 		return nil
 	}
 	// What was taken up meanwhile is refused no more, and stays.
-	_, err := t.db.NewRaw(`WITH gone AS (DELETE FROM deliveries WHERE id IN (?) AND verdict IN ('refused', 'unreadable') RETURNING id)
+	_, err := t.db.NewRaw(`WITH mine AS (SELECT id FROM deliveries WHERE id IN (?) AND verdict IN ('refused', 'unreadable') ORDER BY id FOR UPDATE),
+		gone AS (DELETE FROM deliveries AS d USING mine WHERE d.id = mine.id RETURNING d.id)
 		UPDATE delivery_log AS dl SET delivery_id = NULL FROM gone WHERE dl.delivery_id = gone.id`, bun.List(ids)).Exec(ctx)
 	return translate(err)
 }

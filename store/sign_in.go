@@ -158,8 +158,9 @@ const (
 	mostFailuresNoted = 1000
 )
 
-// NoteFailedSignIn writes down that somebody tried a name and failed; name is
-// what they typed, bounded by the caller. Beyond a thousand an hour no more is
+// NoteFailedSignIn writes down that somebody tried a name and failed. What they
+// typed is written down only when it is a person's name: people type their
+// password there, and a line can't be taken back. Beyond a thousand an hour no more is
 // written, and the thousandth says so. Of failures at the same moment a few
 // more may get in.
 func (s *Store) NoteFailedSignIn(ctx context.Context, name string, now time.Time) error {
@@ -169,7 +170,14 @@ func (s *Store) NoteFailedSignIn(ctx context.Context, name string, now time.Time
 	if err != nil || noted >= mostFailuresNoted {
 		return translate(err)
 	}
-	c := Change{What: signInFailed, Kind: "user", ID: name}
+	c := Change{What: signInFailed, Kind: "user"}
+	u, err := s.UserByName(ctx, name)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		c.ID = u.Name
+	}
 	if noted == mostFailuresNoted-1 {
 		c.After = struct {
 			Note string `json:"note"`

@@ -23,9 +23,11 @@ func TestAuditPage(t *testing.T) {
 	admin := b.as(t, store.RoleAdmin)
 	who := admin.person().Name
 	admin.invited("erin", store.RoleOperator)
-	b.visit(t).post("/sign-in", signInForm("<i>mallory</i>", "my secret password"))
+	b.addUser(t, "<i>mallory</i>", store.RoleAnalyst)
+	b.visit(t).post("/sign-in", signInForm("<I>mallory</i>", "my secret password"))
+	b.visit(t).post("/sign-in", signInForm("my other secret password", "mallory"))
 	all := admin.get("/audit")
-	if all.status != http.StatusOK || all.doc.Find("[data-testid=audit] tbody tr").Length() != 3 {
+	if all.status != http.StatusOK || all.doc.Find("[data-testid=audit] tbody tr").Length() != 4 {
 		t.Fatalf("got %d, %q", all.status, all.text("[data-testid=audit]"))
 	}
 	for _, want := range []string{"Not signed in 127.0.0.1 user.sign_in_failed user <i>mallory</i>", who + " 127.0.0.1 user.invite user erin", "role operator"} {
@@ -33,12 +35,12 @@ func TestAuditPage(t *testing.T) {
 			t.Errorf("want %q in %q", want, all.text("[data-testid=audit]"))
 		}
 	}
-	if strings.Contains(all.body, "my secret password") {
+	if strings.Contains(all.body, "secret password") {
 		t.Error("a password that was typed is on the page")
 	}
 	for query, want := range map[string]int{
-		"who=" + strings.ToUpper(who): 2, "what=user.invite": 1, "kind=user&id=erin": 1, "kind=user": 3, "what=nothing": 0,
-		"since=2020-01-01": 3, "until=2020-01-01": 0, "who=" + who + "&what=user.sign_in&since=2020-01-01+10:00&until=2090-01-01T10:00": 1,
+		"who=" + strings.ToUpper(who): 2, "what=user.invite": 1, "kind=user&id=erin": 1, "kind=user": 4, "what=nothing": 0,
+		"since=2020-01-01": 4, "until=2020-01-01": 0, "who=" + who + "&what=user.sign_in&since=2020-01-01+10:00&until=2090-01-01T10:00": 1,
 	} {
 		got := admin.get("/audit?" + query)
 		if n := got.doc.Find("[data-testid=audit] tbody tr").Length(); got.status != http.StatusOK || n != want {
@@ -239,7 +241,7 @@ func TestSignInsAreAudited(t *testing.T) {
 	slices.Reverse(got)
 	want := []string{"alice user.sign_in alice", "alice user.sign_out alice"}
 	for range tries {
-		want = append(want, "user.sign_in_failed "+strings.Repeat("m", longestName))
+		want = append(want, "user.sign_in_failed")
 	}
 	if diff := cmp.Diff(got, want); diff != "" || waits == 0 {
 		t.Errorf("%d waits (-got +want):\n%s", waits, diff)

@@ -18,10 +18,10 @@ import (
 
 // TakenUp is what became of refused deliveries that were verified again.
 type TakenUp struct {
-	Recovered int `json:"taken_up"`      // Verified now, and taken up like any other.
-	Refused   int `json:"still_refused"` // Still signed by no secret that is good today.
-	Already   int `json:"before"`        // Taken up before, or never refused.
-	Cut       int `json:"not_whole"`     // Not whole here, so that nothing can verify them.
+	Recovered int // Verified now, and taken up like any other.
+	Refused   int // Still signed by no secret that is good today.
+	Already   int // Taken up before, or never refused.
+	Cut       int // Not whole here, so that nothing can verify them.
 }
 
 func (t *TakenUp) add(o TakenUp) {
@@ -53,18 +53,18 @@ func (p *Pipeline) TakeUpAgain(ctx context.Context, deliveryIDs []int64) (TakenU
 		if err != nil {
 			return out, fmt.Errorf("read refused deliveries: %w", err)
 		}
-		got, err := p.takeUp(ctx, rows, known)
+		var asked []int64
+		if store.ActorOf(ctx).Source != "" { // Else a rotation or a registration asked, which have their own line.
+			asked = ids
+		}
+		got, err := p.takeUp(ctx, rows, known, asked)
 		out.add(got)
 		out.Already += len(ids) - len(rows)
 		if err != nil {
 			return out, err
 		}
 	}
-	// Nobody's word: a rotation or a registration asked, which have their own line.
-	if store.ActorOf(ctx).Source == "" {
-		return out, nil
-	}
-	return out, p.store.Audit(ctx, p.now(), store.Change{What: "delivery.verify", Kind: "delivery", ID: idsText(deliveryIDs), After: out})
+	return out, nil
 }
 
 // idsText is a few ids to be read by people.
@@ -104,7 +104,7 @@ func (p *Pipeline) takeUpQuarantine(ctx context.Context, webhookID, after int64)
 		if err != nil || len(rows) == 0 {
 			return out, err
 		}
-		got, err := p.takeUp(ctx, rows, known)
+		got, err := p.takeUp(ctx, rows, known, nil)
 		out.add(got)
 		if err != nil {
 			return out, err
@@ -119,7 +119,7 @@ func (p *Pipeline) takeUpQuarantine(ctx context.Context, webhookID, after int64)
 
 // takeUp verifies refused deliveries and takes up those that match, in one
 // transaction.
-func (p *Pipeline) takeUp(ctx context.Context, rows []store.Delivery, known map[int64]*endpoint) (TakenUp, error) {
+func (p *Pipeline) takeUp(ctx context.Context, rows []store.Delivery, known map[int64]*endpoint, asked []int64) (TakenUp, error) {
 	var out TakenUp
 	var group []*store.Arrival
 	var unreadable []*store.Delivery
@@ -141,7 +141,7 @@ func (p *Pipeline) takeUp(ctx context.Context, rows []store.Delivery, known map[
 			group = append(group, &store.Arrival{Delivery: *d})
 		}
 	}
-	recovered, err := p.recoverAll(ctx, group, unreadable)
+	recovered, err := p.recoverAll(ctx, group, unreadable, asked)
 	out.Recovered += recovered
 	out.Already += len(group) - recovered
 	return out, err
@@ -219,8 +219,8 @@ func keptHeader(kept []byte) http.Header {
 
 // recoverAll commits deliveries that are good after all, with the wakes they
 // cause, and what is signed but can't be read.
-func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unreadable []*store.Delivery) (int, error) {
-	if len(group)+len(unreadable) == 0 {
+func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unreadable []*store.Delivery, asked []int64) (int, error) {
+	if len(group)+len(unreadable)+len(asked) == 0 {
 		return 0, nil
 	}
 	slices.SortStableFunc(group, func(a, b *store.Arrival) int { return strings.Compare(a.VendorJobID, b.VendorJobID) })
@@ -243,7 +243,12 @@ func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unrea
 		if err := p.woken(ctx, tx, woken, store.NetWebhook, "a delivery from quarantine was verified"); err != nil {
 			return err
 		}
-		return tx.CountRecovered(ctx, group)
+		if err := tx.CountRecovered(ctx, group); err != nil || len(asked) == 0 {
+			return err
+		}
+		return tx.Audit(ctx, now, store.Change{
+			What: "delivery.verify", Kind: "delivery", ID: idsText(asked), After: map[string]int{"looked_at": len(asked), "taken_up": n},
+		})
 	})
 	if err != nil {
 		return 0, fmt.Errorf("take up %d refused deliveries: %w", len(group), err)

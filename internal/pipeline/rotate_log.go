@@ -39,10 +39,15 @@ func (p *Pipeline) readRefusals(ctx context.Context, r *store.Rotation) error {
 	if err != nil {
 		return err
 	}
-	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := p.wake(ctx, tx, wake, store.NetReplay, "its delivery was refused while the webhook's secret changed"); err != nil {
+	for group := range slices.Chunk(wake, refusalGroup) {
+		err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+			return p.wake(ctx, tx, group, store.NetReplay, "its delivery was refused while the webhook's secret changed")
+		})
+		if err != nil {
 			return err
 		}
+	}
+	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		return tx.RotationRead(ctx, r.ID, refused, len(wake), note, p.now())
 	})
 }
