@@ -80,5 +80,23 @@ func (q Queries) PageTroubledWebhooks(ctx context.Context) ([]Webhook, error) {
 	return hooks, translate(err)
 }
 
+// PageRefused counts by webhook the deliveries received since a time that stand
+// as refused: of each up to one more than CountLimit, and none of a webhook
+// without any. It reads what is quarantined of them and no more.
+func (q Queries) PageRefused(ctx context.Context, webhookIDs []int64, since time.Time) (map[int64]int64, error) {
+	counts := make(map[int64]int64, len(webhookIDs))
+	if len(webhookIDs) == 0 {
+		return counts, nil
+	}
+	var rows []struct{ WebhookID, Refused int64 }
+	err := q.db.NewRaw(`SELECT w.id AS webhook_id, n.refused FROM webhooks AS w, LATERAL (SELECT count(*) AS refused FROM (
+			SELECT FROM deliveries AS d WHERE d.webhook_id = w.id AND d.verdict = 'refused' AND d.received_at >= ? LIMIT ?) AS counted) AS n
+		WHERE w.id IN (?) AND n.refused > 0`, since, CountLimit+1, bun.List(webhookIDs)).Scan(ctx, &rows)
+	for _, row := range rows {
+		counts[row.WebhookID] = row.Refused
+	}
+	return counts, translate(err)
+}
+
 // maxWebhooks bounds lists of webhooks; the vendor allows ten.
 const maxWebhooks = 100

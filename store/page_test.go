@@ -256,6 +256,7 @@ func TestPagesUseIndexes(t *testing.T) {
 		"runs":       func() error { _, err := watched.PageRuns(ctx, from, 50); return err },
 		"count":      func() error { _, err := watched.CountFailures(ctx, store.Failed{}); return err },
 		"count jobs": func() error { _, err := watched.CountJobs(ctx, 7); return err },
+		"refused of": func() error { _, err := watched.PageRefused(ctx, []int64{1}, from.At); return err },
 		"on time":    func() error { _, err := watched.PagePunctuality(ctx, 50, time.Minute, time.Now()); return err },
 	} {
 		statements = nil

@@ -21,6 +21,9 @@ func replayStories() []story {
 	done.List, done.Rows = "failed", done.Rows[3:4]
 	bare.Lines, bare.Jobs, bare.Deliveries, bare.SettledBefore = views.Known(2), views.Known(0), views.Known(0), views.Known(0)
 	bare.Open, bare.Rows, bare.Unnamed = views.Known(0), nil, views.Known(0)
+	refused := bare
+	refused.Picked, refused.Address = "all deliveries received with the verdict refused", "/deliveries?verdict=refused"
+	refused.Lines, refused.Deliveries, refused.Foreign = views.Known(85), views.Known(85), views.Known(0)
 	return []story{
 		{"replays", views.Replays(views.ReplaysProps{Layout: list, Rows: rows, Pager: views.Pager{Older: "/replays?from=abc"}})},
 		{"replays-none", views.Replays(views.ReplaysProps{Layout: list})},
@@ -31,6 +34,7 @@ func replayStories() []story {
 		{"replay-new-nothing", views.NewReplay(views.NewReplayProps{Layout: list, Back: "/deliveries", BackText: "Deliveries", Nothing: true})},
 		{"replay-planned", views.Replay(replayProps("planned"))},
 		{"replay-planned-nothing", views.Replay(bare)},
+		{"replay-planned-refused", views.Replay(refused)},
 		{"replay-running", views.Replay(running)},
 		{"replay-paused", views.Replay(replayProps("paused"))},
 		{"replay-done", views.Replay(done)},

@@ -90,7 +90,8 @@ func overviewStories() []story {
 	troubled.System.Submit = views.GateState{Closed: true, Until: now().Add(90 * time.Second)}
 	troubled.System.Effective, troubled.System.ModeSince = "poll", before(3*time.Minute)
 	troubled.System.ModeReason = "the webhook for batch_completed was switched off"
-	troubled.Webhooks[1].State = "inactive"
+	troubled.Webhooks[0].Refused = views.Known(85)
+	troubled.Webhooks[1].State, troubled.Webhooks[1].Refused = "inactive", views.Known(1)
 	troubled.Webhooks[2].State = "secret_unknown"
 	troubled.Running, troubled.Live = nil, false
 	paused := troubled
@@ -118,9 +119,9 @@ func overviewProps(role string) views.OverviewProps {
 			Alarm: "the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that", AlarmAt: before(9 * time.Second),
 		},
 		Webhooks: []views.WebhookHealth{
-			{Event: "extraction.completed", State: "active", LastDelivery: before(4 * time.Second), OnTime: views.Known(47), OutOf: views.Known(50)},
-			{Event: "batch.completed", State: "active", LastDelivery: before(8 * time.Minute), OnTime: views.Known(9), OutOf: views.Known(10)},
-			{Event: "crawl.completed", State: "active"},
+			{ID: "1", Event: "extraction.completed", State: "active", LastDelivery: before(4 * time.Second), OnTime: views.Known(47), OutOf: views.Known(50)},
+			{ID: "2", Event: "batch.completed", State: "active", LastDelivery: before(8 * time.Minute), OnTime: views.Known(9), OutOf: views.Known(10)},
+			{ID: "3", Event: "crawl.completed", State: "active"},
 		},
 		Last:     &runs()[0],
 		Failures: views.Known(9),

@@ -23,6 +23,8 @@ const (
 	inTime          = time.Minute
 	// alarmShown is how long an alarm is shown that is not raised again.
 	alarmShown = 5 * time.Minute
+	// refusedShown is how far back refused deliveries are counted; the page says it.
+	refusedShown = 24 * time.Hour
 )
 
 // overview is GET /.
@@ -152,8 +154,17 @@ func (s *Server) overviewWebhooks(ctx context.Context, p *views.OverviewProps) e
 	if err != nil {
 		return err
 	}
+	ids := make([]int64, len(hooks))
+	for i := range hooks {
+		ids[i] = hooks[i].ID
+	}
+	refused, err := s.store.PageRefused(ctx, ids, s.now().Add(-refusedShown))
+	if err != nil {
+		return err
+	}
 	for i := range hooks {
 		health := views.WebhookHealth{
+			ID: idText(hooks[i].ID), Refused: capped(refused[hooks[i].ID]),
 			Event: hooks[i].EventType, State: hookState(hooks[i].State), LastDelivery: orZero(hooks[i].LastDeliveryAt),
 		}
 		for _, kind := range kinds {

@@ -188,7 +188,7 @@ func filterWords(all string, said url.Values, since, until time.Time, zone *time
 		{"attempt", "of attempt"},
 		{"job", "about job"},
 		{"batch", "of batch"},
-		{"standing", "that stand as"},
+		{"standing", "seen from here as"},
 	} {
 		if value := said.Get(each.name); value != "" {
 			words = append(words, each.text, strings.ReplaceAll(value, "_", " "))

@@ -174,6 +174,19 @@ func TestReplayOfTickedRows(t *testing.T) {
 			t.Errorf("the plan doesn't say %q: %s", want, plan)
 		}
 	}
+	const only = "[data-testid=only-refused]"
+	if strings.Contains(plan, "no job that can be believed") {
+		t.Errorf("the plan asks about jobs, and speaks of none: %s", plan)
+	}
+	got = v.post("/replays", formTo(t, v.get(fmt.Sprintf("/replays/new?pick=%d", refused)), "/replays"))
+	alone := v.get(got.header.Get("Location"))
+	if text := alone.text(only); !strings.Contains(text, "names no job that can be believed") {
+		t.Errorf("a plan of a refused delivery alone says %q", text)
+	}
+	b.exec(t, `UPDATE delivery_log SET delivery_id = $1 WHERE vendor_id = 'd.5'`, refused)
+	if text := v.get(alone.doc.Find(only+" a").AttrOr("href", "")).text("main"); !strings.Contains(text, "1 attempt ") || !strings.Contains(text, "Job 5") {
+		t.Errorf("it leads to %q, want the attempt that was refused here", text)
+	}
 	for query, want := range map[string]string{
 		"":                             "Nothing is ticked",
 		"?pick=x":                      "One of the rows can't be found again",
@@ -182,6 +195,7 @@ func TestReplayOfTickedRows(t *testing.T) {
 		"?from=log&http=abc":           "http: An HTTP status",
 		"?from=received&verdict=maybe": "verdict: Choose one of",
 		"?from=elsewhere":              "Nothing is ticked",
+		"?from=log&standing=given_up":  "delivery log seen from here as given up",
 	} {
 		if got := v.get("/replays/new" + query); !strings.Contains(got.text("main"), want) || got.status >= 500 {
 			t.Errorf("%s: got %d %q, want %q", query, got.status, got.text("main"), want)
