@@ -38,6 +38,15 @@ type replayCmd struct {
 // sinceTime is a moment, or a time span back from now.
 type sinceTime string
 
+// end is at for a time up to which something is meant: a day alone is the whole of it.
+func (s sinceTime) end(now time.Time) (time.Time, error) {
+	t, err := s.at(now)
+	if _, day := time.Parse(time.DateOnly, strings.TrimSpace(string(s))); err == nil && day == nil {
+		t = t.AddDate(0, 0, 1)
+	}
+	return t, err
+}
+
 // at is the moment; zero when none was given.
 func (s sinceTime) at(now time.Time) (time.Time, error) {
 	text := strings.TrimSpace(string(s))
@@ -52,7 +61,7 @@ func (s sinceTime) at(now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is neither a time span such as 2h nor a moment such as 2026-11-28T15:00:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is neither a time span such as 2h, nor a day such as 2026-11-28, nor a moment such as 2026-11-28T15:00:00Z", text)
 }
 
 // Run plans the replay, runs it and waits for its end. It needs no running server: this process runs the replay itself.
@@ -107,7 +116,7 @@ func (c *replayCmd) readLog(ctx context.Context, s *stack) error {
 // picks is the filter that the flags say.
 func (c *replayCmd) picks(now time.Time) (store.ReplayPicks, error) {
 	from, err := c.Since.at(now)
-	until, err2 := c.Until.at(now)
+	until, err2 := c.Until.end(now)
 	if err := errors.Join(err, err2); err != nil {
 		return store.ReplayPicks{}, err
 	}

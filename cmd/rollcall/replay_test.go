@@ -123,6 +123,9 @@ func TestSinceTime(t *testing.T) {
 			t.Errorf("%q: got %s, %v, want %s", text, got, err, want)
 		}
 	}
+	if got, err := sinceTime("2026-11-28").end(now); err != nil || !got.Equal(now.Add(-12*time.Hour)) {
+		t.Errorf("until a day: got %s, %v, want the end of it", got, err)
+	}
 	for _, text := range []sinceTime{"-2h", "tomorrow", "2026-13-01"} {
 		if _, err := text.at(now); err == nil {
 			t.Errorf("%q was taken", text)

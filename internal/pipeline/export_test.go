@@ -21,6 +21,9 @@ type EveryFull = everyFull
 // RefusedBytes is what refused deliveries take up that wait to be kept.
 func (p *Pipeline) RefusedBytes() int64 { return p.refused.bytes.Load() }
 
+// MaskEndpoints hides the endpoints of ours in what the vendor says.
+func MaskEndpoints(text string) string { return maskEndpoints(text) }
+
 // Queued is how many deliveries wait for a commit.
 func (p *Pipeline) Queued() int { return len(p.groups.queue) }
 

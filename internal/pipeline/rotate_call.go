@@ -223,7 +223,7 @@ func said(cause error) string {
 		return ErrNotRotatable.Error()
 	}
 	if e, ok := errors.AsType[*geonode.Error](cause); ok && e.Message != "" {
-		return clip(e.Message, keptText)
+		return clip(maskEndpoints(store.CleanText(e.Message)), keptText)
 	}
 	if geonode.CertaintyOf(cause) == geonode.Unknown {
 		return "the answer was lost"

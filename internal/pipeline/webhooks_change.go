@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -47,12 +48,18 @@ func vendorSaid(cause error) string {
 	case e.Status < 300:
 		return "the vendor's answer can't be read"
 	case e.Message != "":
-		return fmt.Sprintf("the vendor answered %d: %s", e.Status, clip(store.CleanText(e.Message), keptText))
+		return fmt.Sprintf("the vendor answered %d: %s", e.Status, clip(maskEndpoints(store.CleanText(e.Message)), keptText))
 	case len(e.Fields) > 0:
-		return fmt.Sprintf("the vendor answered %d: %s", e.Status, clip(store.CleanText(e.Fields[0].Msg), keptText))
+		return fmt.Sprintf("the vendor answered %d: %s", e.Status, clip(maskEndpoints(store.CleanText(e.Fields[0].Msg)), keptText))
 	}
 	return fmt.Sprintf("the vendor answered %d", e.Status)
 }
+
+// ourEndpoint is an address of ours in what the vendor says: its last part is
+// half a secret.
+var ourEndpoint = regexp.MustCompile(regexp.QuoteMeta(webhookPath) + `[A-Za-z0-9]+`)
+
+func maskEndpoints(text string) string { return ourEndpoint.ReplaceAllString(text, webhookPath+"...") }
 
 // errMeanwhile is the answer to who was overtaken.
 func errMeanwhile() error {
