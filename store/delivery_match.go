@@ -41,11 +41,12 @@ const sameDelivery = `WITH
 
 // matchAttempts looks for the deliveries of all attempts that share a vendor's
 // id with one of what is looked at: one that comes later can change what the
-// earlier ones are.
-const matchAttempts = `UPDATE delivery_log SET delivery_id = found.now
-	FROM (SELECT k.webhook_id, k.vendor_id, same.attempt, same.was, same.now
+// earlier ones are. What is found is written down first, or the planner looks
+// once for each row of the log that it joins.
+const matchAttempts = `WITH found AS MATERIALIZED (SELECT k.webhook_id, k.vendor_id, same.attempt, same.was, same.now
 		FROM (SELECT DISTINCT webhook_id, vendor_id FROM (?) AS looked WHERE vendor_id <> '') AS k
-		CROSS JOIN LATERAL (` + sameDelivery + `) AS same) AS found
+		CROSS JOIN LATERAL (` + sameDelivery + `) AS same)
+	UPDATE delivery_log SET delivery_id = found.now FROM found
 	WHERE found.was IS DISTINCT FROM found.now AND delivery_log.webhook_id = found.webhook_id
 	  AND delivery_log.vendor_id = found.vendor_id AND delivery_log.attempt = found.attempt
 	  AND delivery_log.delivery_id IS NOT DISTINCT FROM found.was`
