@@ -10,7 +10,8 @@ import (
 )
 
 // TestOperatorsInABrowser drives what operators and admins come for on a whole Rollcall: a secret is changed, a delivery
-// that was refused is found and says why, the vendor's log is replayed, and all of it is in the audit log.
+// that was refused is found and says why, the vendor's log is replayed, what differs is replaced, a webhook is changed and
+// removed, and all of it is in the audit log.
 func TestOperatorsInABrowser(t *testing.T) {
 	t.Parallel()
 	findChromium(t) // Before anything is started for it.
@@ -22,12 +23,14 @@ func TestOperatorsInABrowser(t *testing.T) {
 	s.must(s.demo.sandbox.SetFaults(nil))
 	s.refusedDelivery()
 	s.replayFromLog()
+	s.refetchAndReplace()
 	s.forbiddenToOperators()
 	s.visit("/account")
 	s.value(`(() => { document.querySelector("form[action='/sign-out'] button").click(); return ""; })()`)
 	s.until("h1", "Sign in")
 	s.signIn("carol", "correct horse battery")
 	s.rotateInABrowser()
+	s.changeWebhook()
 	s.auditOfAll()
 }
 
@@ -41,6 +44,7 @@ func (s *show) refusedDelivery() {
 	s.until("h1", "Delivery")
 	s.until("main", "(?i)signature")
 	s.check("delivery-refused")
+	s.verifyAgain()
 }
 
 // replayFromLog reads the vendor's log, picks what failed, plans and runs it to its end.
@@ -97,6 +101,7 @@ func (s *show) rotateInABrowser() {
 	s.until("main", "Done")
 	s.until("[data-testid=secrets]", "(?i)in use")
 	s.check("rotation-done")
+	s.emergency()
 	// What is signed with it comes home by webhook at once.
 	s.submit("With the new secret", sandbox.MadeURLs(3, 4)...)
 	s.home()
@@ -112,4 +117,5 @@ func (s *show) auditOfAll() {
 		s.until("[data-testid=audit]", what)
 	}
 	s.check("audit")
+	s.auditAsFiles("delivery.verify", "replay.run", "replay.replace", "webhook.rotate", "webhook.describe", "webhook.form", "webhook.remove")
 }
