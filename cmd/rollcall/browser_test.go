@@ -139,16 +139,22 @@ func (b *chrome) until(selector, pattern string) string {
 // fill types a value and fires what typing fires.
 func (b *chrome) fill(selector, value string) {
 	b.t.Helper()
-	b.value(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); return ""; })()`, selector, value))
+	b.once(selector, fmt.Sprintf(`e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true}));`, value))
 }
 
-// click clicks what the selector finds once it is there, found and pressed in
-// one step: a live page may replace its rows at any moment. A button that is disabled for now can't be pressed.
+// click clicks what the selector finds. A button that is disabled for now can't be pressed.
 func (b *chrome) click(selector string) {
 	b.t.Helper()
-	press := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e?.offsetParent || e.disabled) return ""; e.click(); return "pressed"; })()`, selector)
+	b.once(selector, `if (!e.offsetParent || e.disabled) return ""; e.click();`)
+}
+
+// once does something to what the selector finds once it is there, found and used in one step: a page may still be
+// coming, and a live one replace its rows at any moment.
+func (b *chrome) once(selector, do string) {
+	b.t.Helper()
+	script := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e) return ""; %s return "done"; })()`, selector, do)
 	limit := time.After(time.Minute)
-	for b.value(press) == "" {
+	for b.value(script) == "" {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-limit:

@@ -150,7 +150,10 @@ func (s *show) auditAsFiles(whats ...string) {
 		inCSV[each[5]] = true
 	}
 	for line := range strings.Lines(s.file("/audit.jsonl")) {
-		var row struct{ What, At, Who string }
+		var row struct {
+			At   string `json:"at"`
+			What string `json:"what"`
+		}
 		if err := json.Unmarshal([]byte(line), &row); err != nil || row.At == "" {
 			s.t.Fatalf("the line %q: %v", line, err)
 		}

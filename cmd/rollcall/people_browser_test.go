@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 // choose picks an option of a drop-down.
 func (b *chrome) choose(selector, value string) {
 	b.t.Helper()
-	b.value(`(() => { const e = document.querySelector("` + selector + `"); e.value = "` + value + `"; return e.value; })()`)
+	b.once(selector, fmt.Sprintf(`e.value = %q;`, value))
 }
 
 // TestAdminAndNewcomerInBrowsers: an admin invites somebody, who accepts, looks
