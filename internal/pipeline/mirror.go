@@ -77,7 +77,8 @@ type mirroring struct {
 }
 
 // read decides what is to be read. A reading that was cut short goes on where
-// it was, after the rows that have come since.
+// it was, after the rows that have come since, and to the end: those have moved
+// what it had not read behind pages that bring nothing new.
 func (m *mirroring) read(ctx context.Context, full bool) error {
 	now := m.p.now()
 	due := m.state.WholeAt == nil || now.Sub(*m.state.WholeAt) >= wholeEvery
@@ -86,13 +87,13 @@ func (m *mirroring) read(ctx context.Context, full bool) error {
 		m.state.Pages, m.state.Added, m.state.Changed = 0, 0, 0
 		return m.stretch(ctx, m.state.Whole)
 	}
-	next, whole := m.state.NextPage, m.state.Whole
+	next := m.state.NextPage
 	goOn, err := m.head(ctx)
 	if err != nil || !goOn {
 		return err
 	}
-	m.state.NextPage, m.state.Whole = next, whole
-	return m.stretch(ctx, whole || due)
+	m.state.NextPage, m.state.Whole = next, true
+	return m.stretch(ctx, true)
 }
 
 // stretch reads from the state's next page on, and notes with each page where

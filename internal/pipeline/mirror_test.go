@@ -220,6 +220,30 @@ func TestMirrorMissesNothing(t *testing.T) {
 	})
 }
 
+// TestMirrorGoesOnBehindWhatMoved: rows that came after a reading was cut short
+// have moved what it had not read behind pages that bring nothing new.
+func TestMirrorGoesOnBehindWhatMoved(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: func(c *pipeline.Config) { c.MirrorPages = 5 }})
+	log := newLog(0, newestFirst)
+	r.front.set(log.serve)
+	w := r.hooked("moved")
+	r.mirror(w, false)
+	log.add(425)
+	log.fail = 4
+	if _, err := r.pipe.MirrorLog(t.Context(), w, false); err == nil {
+		t.Fatal("a reading that fails at its fourth page has no error")
+	}
+	log.add(221)
+	log.fail = 0
+	for r.mirror(w, false).Cut {
+		log.pages()
+	}
+	if got := r.number(`SELECT count(*) FROM delivery_log`); got != 646 {
+		t.Errorf("got %d rows, want all 646", got)
+	}
+}
+
 // TestMirrorOfTheSandbox in each order that its lists may have: what is
 // mirrored is what its books say, and attempts are told from deliveries here.
 func TestMirrorOfTheSandbox(t *testing.T) {
