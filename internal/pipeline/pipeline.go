@@ -1,5 +1,6 @@
 // Package pipeline is the life of a vendor job, one verb a file: submit,
-// dispatch, adopt, receive, settle, poll, reconcile. It keeps Rollcall's
+// dispatch, adopt, receive, settle, poll, reconcile, mirror, replay, rotate,
+// retain. It keeps Rollcall's
 // promise: every URL submitted is answered for exactly once.
 //
 // Poll, reconcile and the webhooks do nothing but wake a job; settle alone
