@@ -1,7 +1,7 @@
 // Package pipeline is the life of a vendor job, one verb a file: submit,
 // dispatch, adopt, receive, settle, poll, reconcile, mirror, replay, rotate,
-// retain. It keeps Rollcall's
-// promise: every URL submitted is answered for exactly once.
+// retain. It keeps Rollcall's promise: every URL submitted is answered for
+// exactly once.
 //
 // Poll, reconcile and the webhooks do nothing but wake a job; settle alone
 // asks the vendor what became of it and writes outcomes. A row and the task
