@@ -78,12 +78,14 @@ func (q Queries) ResumeGate(ctx context.Context, name string, now time.Time) (bo
 	return n == 1, err
 }
 
-// GatePaused is for how long the gate was paused between two times, as far as
-// it has been opened again.
+// GatePaused is for how long the gate was paused between two times. A pause
+// that goes on counts as well: one probe has gone through already, it may be,
+// and its opening is not written down yet.
 func (q Queries) GatePaused(ctx context.Context, name string, from, to time.Time) (time.Duration, error) {
 	var seconds float64
 	err := q.db.NewRaw(`SELECT coalesce(extract(epoch FROM sum(least(resumed_at, ?to) - greatest(paused_at, ?from))), 0)::float8
-		FROM gate_pauses WHERE name = ?name AND resumed_at > ?from AND paused_at < ?to`,
+		FROM (SELECT paused_at, resumed_at FROM gate_pauses WHERE name = ?name AND resumed_at > ?from AND paused_at < ?to
+			UNION ALL SELECT paused_at, ?to::timestamptz FROM gates WHERE name = ?name AND paused_at < ?to) AS pauses`,
 		named{"name": name, "from": from, "to": to}).Scan(ctx, &seconds)
 	return time.Duration(seconds * float64(time.Second)), translate(err)
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -79,6 +80,13 @@ func TestPausedTimeIsAddedUp(t *testing.T) {
 	got, err := s.GatePaused(t.Context(), store.GateRead, now.Add(4*time.Minute), now.Add(time.Hour+2*time.Minute))
 	if want := 8 * time.Minute; err != nil || got != want {
 		t.Errorf("paused for %s, %v; want %s", got, err, want)
+	}
+	if _, err := s.PauseGate(t.Context(), store.GateRead, http.StatusPaymentRequired, "no balance", now.Add(3*time.Hour), now.Add(4*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	got, err = s.GatePaused(t.Context(), store.GateRead, now.Add(2*time.Hour), now.Add(5*time.Hour))
+	if want := 2 * time.Hour; err != nil || got != want {
+		t.Errorf("with a pause that goes on: paused for %s, %v; want %s", got, err, want)
 	}
 	if got, err := s.GatePaused(t.Context(), store.GateSubmit, now, now.Add(time.Hour)); err != nil || got != 0 {
 		t.Errorf("the other gate was paused for %s, %v", got, err)

@@ -12,14 +12,15 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	answers := map[string]struct {
 		handler http.HandlerFunc
+		timeout string
 		code    int
 		want    string
 	}{
-		"ready": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ready\n") }, 0, "ready\n"},
+		"ready": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ready\n") }, "1m", 0, "ready\n"},
 		"not ready": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "database down", http.StatusServiceUnavailable)
-		}, 1, "database down"},
-		"silent": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 1, "deadline exceeded"},
+		}, "1m", 1, "database down"},
+		"silent": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "300ms", 1, "deadline exceeded"},
 	}
 	for name, tt := range answers {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestHealth(t *testing.T) {
 			server := httptest.NewServer(mux)
 			t.Cleanup(server.Close)
 			listen := strings.TrimPrefix(server.URL, "http://")
-			got := rollcall(t, emptyEnv, "health", "--timeout=300ms", "--listen", listen)
+			got := rollcall(t, emptyEnv, "health", "--timeout="+tt.timeout, "--listen", listen)
 			if got.code != tt.code || !strings.Contains(got.out+got.errOut, tt.want) {
 				t.Errorf("got %+v", got)
 			}
