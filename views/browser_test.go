@@ -74,7 +74,11 @@ func TestStoriesInABrowser(t *testing.T) {
 func twin(name string) bool {
 	return slices.Contains([]string{
 		"crawl-fresh", "crawl-level-empty", "cancel-jobs", "cancel-late", "cancel-none", "resubmit-none", "try-errors", "deliveries-held",
-		"deliveries-none", "delivery-recovered", "delivery-gone", "delivery-log-none",
+		"deliveries-none", "delivery-recovered", "delivery-gone", "delivery-log-none", "deliveries-filtered", "delivery-odd",
+		"delivery-refused-analyst", "audit-further", "audit-none", "check-fixed", "check-nothing", "link-path", "invite-reset",
+		"replay-paused", "replay-planned-nothing", "replay-difference-replaced", "replay-new-nothing", "replays-none",
+		"rotation-calling", "rotation-failed", "rotation-gone", "rotation-none", "send-one-retried", "send-one-waiting",
+		"user-self", "webhook-adopt-none", "webhook-gone", "webhook-paused", "webhooks-none", "webhooks-fresh",
 	}, name)
 }
 
