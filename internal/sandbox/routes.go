@@ -21,7 +21,7 @@ type call struct {
 	account *account
 	body    []byte
 	// broken is called, with mu held, when the answer is not sent; nil does nothing.
-	broken func(*Sandbox)
+	broken func()
 }
 
 // reply is a good answer.
@@ -136,7 +136,7 @@ func (s *Sandbox) breakAnswer(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.broken != nil {
-		c.broken(s)
+		c.broken()
 	}
 }
 

@@ -349,3 +349,29 @@ func TestRefusedValid(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedValidKnowsWhatWasNeverTold: the secret of a webhook whose making
+// was never answered may sign, as the old one, and nobody can verify it.
+func TestRefusedValidKnowsWhatWasNeverTold(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.RetryGaps = nil
+	r := setup(t, cfg)
+	rec := newReceiver(t, func(int) int { return http.StatusUnauthorized })
+	if err := r.SetFaults(Faults{FaultResetAfterAccept: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.try("POST", "/v1/webhooks", map[string]any{"url": rec.url, "event_type": "batch_completed"}); err == nil {
+		t.Fatal("the making was answered")
+	}
+	if err := r.SetFaults(Faults{FaultOldSig: 1}); err != nil {
+		t.Fatal(err)
+	}
+	id := r.accounts[DefaultAccount].hooks[0].id
+	r.call("POST", "/v1/webhooks/"+id+"/rotate-secret", nil).want(200)
+	r.batch(MadeURLs(1, 1)...)
+	b := r.until("the delivery to be answered", func(b Books) bool { return b.Deliveries.Refused == 1 })
+	if b.Deliveries.RefusedValid != 0 {
+		t.Errorf("got %+v, want none that could be verified", b.Deliveries)
+	}
+}
