@@ -97,9 +97,9 @@ func auditFilterOf(query url.Values, zone *time.Location) (store.AuditFilter, vi
 // momentOf reads a time as people type it, in their zone: where it begins and
 // where it ends, which differ for a day without a time. The text says what is
 // wrong with it.
-func momentOf(text string, zone *time.Location) (begin, end time.Time, wrong string) { //nolint:nonamedreturns // Says which is which.
+func momentOf(text string, zone *time.Location) (time.Time, time.Time, string) {
 	if text == "" {
-		return begin, end, ""
+		return time.Time{}, time.Time{}, ""
 	}
 	for _, form := range []string{"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05", time.RFC3339} {
 		if at, err := time.ParseInLocation(form, text, zone); err == nil {
@@ -109,7 +109,7 @@ func momentOf(text string, zone *time.Location) (begin, end time.Time, wrong str
 	if day, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
 		return inRange(day, day.AddDate(0, 0, 1))
 	}
-	return begin, end, fmt.Sprintf("%q is no time. Write it like 2026-11-29 14:00, or 2026-11-29 for the day.", text)
+	return time.Time{}, time.Time{}, fmt.Sprintf("%q is no time. Write it like 2026-11-29 14:00, or 2026-11-29 for the day.", text)
 }
 
 // inRange keeps out times that the database doesn't take.

@@ -182,8 +182,8 @@ func NewInvite(name string, role store.Role, madeBy string, now time.Time) (stri
 // NewReset makes a link by which a person sets a new password: the token that
 // the link holds, and what store.ResetPassword keeps, with a hash that no
 // password has.
-func NewReset(userID int64, madeBy string, now time.Time) (token string, in *store.Invite, unusable string) { //nolint:nonamedreturns // Says which is which.
-	token = newToken()
+func NewReset(userID int64, madeBy string, now time.Time) (string, *store.Invite, string) {
+	token := newToken()
 	return token, &store.Invite{
 		TokenHash: tokenHash(token), UserID: &userID, MadeBy: madeBy, CreatedAt: now, ExpiresAt: now.Add(resetFor),
 	}, HashPassword(newToken())
