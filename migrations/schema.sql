@@ -82,9 +82,15 @@ CREATE TABLE public.batches (
     charged integer DEFAULT 0 NOT NULL,
     charged_twice integer DEFAULT 0 NOT NULL,
     submit_token text,
+    columns text[],
+    url_column text DEFAULT ''::text NOT NULL,
+    parent_batch_id bigint,
+    rerun text,
     CONSTRAINT batches_counts_positive CHECK ((LEAST(invalid, duplicate, accepted, stored_webhook, stored_poll, stored_reconcile, stored_replay, stored_sync, failed, cancelled) >= 0)),
     CONSTRAINT batches_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'mixed'::text, 'crawl'::text, 'sync'::text]))),
     CONSTRAINT batches_outstanding_positive CHECK (((((((((accepted - stored_webhook) - stored_poll) - stored_reconcile) - stored_replay) - stored_sync) - failed) - cancelled) >= 0)),
+    CONSTRAINT batches_rerun_check CHECK ((rerun = ANY (ARRAY['all'::text, 'failures'::text, 'schedule'::text]))),
+    CONSTRAINT batches_rerun_of CHECK (((rerun IS NULL) = (parent_batch_id IS NULL))),
     CONSTRAINT batches_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64))),
     CONSTRAINT batches_submitted_sum CHECK ((submitted = ((invalid + duplicate) + accepted)))
 );
@@ -274,9 +280,15 @@ CREATE TABLE public.items (
     error_retryable boolean DEFAULT false NOT NULL,
     created_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
+    host text GENERATED ALWAYS AS (COALESCE(lower("substring"(url, '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)'::text)), ''::text)) STORED NOT NULL,
+    extra text[],
+    resolved_at timestamp with time zone,
+    resolved_by bigint,
+    resolved_note text DEFAULT ''::text NOT NULL,
     CONSTRAINT items_ended CHECK (((state = 'outstanding'::text) = (ended_at IS NULL))),
     CONSTRAINT items_failed_has_code CHECK (((state <> 'failed'::text) OR (error_code <> ''::text))),
     CONSTRAINT items_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
+    CONSTRAINT items_resolved_failed CHECK (((resolved_at IS NULL) OR (state = 'failed'::text))),
     CONSTRAINT items_state_check CHECK ((state = ANY (ARRAY['outstanding'::text, 'stored'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT items_stored_has_net CHECK (((state = 'stored'::text) = (net IS NOT NULL)))
 );
@@ -461,6 +473,8 @@ CREATE TABLE public.rejected_lines (
     kind text NOT NULL,
     text text NOT NULL,
     reason text NOT NULL,
+    extra text[],
+    duplicate_of bigint,
     CONSTRAINT rejected_lines_kind_check CHECK ((kind = ANY (ARRAY['invalid'::text, 'duplicate'::text])))
 );
 
@@ -588,7 +602,9 @@ CREATE TABLE public.results (
     markdown_sha256 bytea,
     html_sha256 bytea,
     version integer DEFAULT 1 NOT NULL,
-    CONSTRAINT results_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text])))
+    page_key bytea,
+    CONSTRAINT results_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
+    CONSTRAINT results_page_key_check CHECK ((octet_length(page_key) = 16))
 );
 ALTER TABLE ONLY public.results ALTER COLUMN markdown SET COMPRESSION lz4;
 ALTER TABLE ONLY public.results ALTER COLUMN html SET COMPRESSION lz4;
@@ -982,6 +998,8 @@ CREATE INDEX batches_created_idx ON public.batches USING btree (created_at DESC,
 
 CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id DESC) WHERE (ended_at IS NULL);
 
+CREATE INDEX batches_parent_idx ON public.batches USING btree (parent_batch_id, id) WHERE (parent_batch_id IS NOT NULL);
+
 CREATE UNIQUE INDEX batches_submit_token_key ON public.batches USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE UNIQUE INDEX bun_migrations_name_unique ON public.bun_migrations USING btree (name);
@@ -1052,7 +1070,7 @@ CREATE INDEX items_failed_batch_idx ON public.items USING btree (batch_id, ended
 
 CREATE INDEX items_failed_code_idx ON public.items USING btree (error_code, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
-CREATE INDEX items_failed_host_idx ON public.items USING btree (lower("substring"(url, '^[A-Za-z]+://([^/?#:]+)'::text)), ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+CREATE INDEX items_failed_host_idx ON public.items USING btree (host, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
 CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
@@ -1112,6 +1130,10 @@ CREATE UNIQUE INDEX replays_submit_token_key ON public.replays USING btree (subm
 
 CREATE INDEX results_job_idx ON public.results USING btree (job_id);
 
+CREATE INDEX results_page_idx ON public.results USING btree (page_key, stored_at DESC, item_id DESC) WHERE (page_key IS NOT NULL);
+
+CREATE INDEX results_stored_idx ON public.results USING btree (stored_at DESC, item_id DESC);
+
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 
 CREATE INDEX river_job_kind ON public.river_job USING btree (kind);
@@ -1152,6 +1174,9 @@ ALTER TABLE ONLY public.audit_log
 ALTER TABLE ONLY public.batches
     ADD CONSTRAINT batches_created_by_fkey FOREIGN KEY (created_by) REFERENCES public.users(id);
 
+ALTER TABLE ONLY public.batches
+    ADD CONSTRAINT batches_parent_batch_id_fkey FOREIGN KEY (parent_batch_id) REFERENCES public.batches(id);
+
 ALTER TABLE ONLY public.crawl_pages
     ADD CONSTRAINT crawl_pages_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
 
@@ -1178,6 +1203,9 @@ ALTER TABLE ONLY public.items
 
 ALTER TABLE ONLY public.items
     ADD CONSTRAINT items_current_job_id_fkey FOREIGN KEY (current_job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.items
+    ADD CONSTRAINT items_resolved_by_fkey FOREIGN KEY (resolved_by) REFERENCES public.users(id);
 
 ALTER TABLE ONLY public.job_events
     ADD CONSTRAINT job_events_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;

@@ -35,7 +35,11 @@ type Batch struct {
 	Outstanding       int64 // Computed by Postgres, never written.
 	Charged           int64
 	ChargedTwice      int64
-	SubmitToken       *string // Of the form it came by; no two batches have one.
+	SubmitToken       *string  // Of the form it came by; no two batches have one.
+	Columns           []string `bun:",array"`     // Names of the columns beside the URL in the file; nil when there are none.
+	URLColumn         string   `bun:"url_column"` // Name of the URL's own; "" when it has none.
+	ParentBatchID     *int64   // The batch that this one runs again.
+	Rerun             *Rerun   // How it does.
 }
 
 // Stored is the number of items stored, by whatever net.
@@ -51,6 +55,8 @@ type RejectedLine struct {
 	Kind          string
 	Text          string
 	Reason        string
+	Extra         []string `bun:",array"` // The other columns of the line.
+	DuplicateOf   *int64   // The line of the same file that it repeats.
 }
 
 // Item is one URL of a batch, or one page of a crawl.
@@ -70,6 +76,11 @@ type Item struct {
 	ErrorRetryable bool
 	CreatedAt      time.Time
 	EndedAt        *time.Time
+	Host           string     // Computed by Postgres, never written: in lower case, without a port.
+	Extra          []string   `bun:",array"` // The values of the batch's columns; nil when there are none.
+	ResolvedAt     *time.Time // A person put the failure aside.
+	ResolvedBy     *int64
+	ResolvedNote   string
 }
 
 // Job is one vendor job: ours before the call, known by VendorJobID after it.
@@ -170,6 +181,7 @@ type Result struct {
 	MarkdownSHA256 []byte `bun:"markdown_sha256"`
 	HTMLSHA256     []byte `bun:"html_sha256"`
 	Version        int
+	PageKey        []byte // Of the page that the URL names, however it is spelled; nil when it isn't known.
 }
 
 // Delivery is one HTTP request that reached the webhook endpoint. Body holds

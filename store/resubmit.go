@@ -23,16 +23,13 @@ func (q Queries) FailedItems(ctx context.Context, f Failed, limit int) ([]int64,
 	return ids, translate(err)
 }
 
-// hostSQL is the host of an item's URL.
-const hostSQL = `lower(substring(i.url FROM '^[A-Za-z]+://([^/#:\u003f]+)'))`
-
 func (f Failed) where(q *bun.SelectQuery) *bun.SelectQuery {
 	q = failed(q, f.Code)
 	if f.BatchID != 0 {
 		q = q.Where("i.batch_id = ?", f.BatchID)
 	}
 	if f.Host != "" {
-		q = q.Where(hostSQL+" = ?", f.Host)
+		q = q.Where("i.host = ?", f.Host)
 	}
 	if !f.Before.IsZero() {
 		q = q.Where("i.ended_at <= ?", f.Before)
@@ -71,7 +68,8 @@ func (t Tx) LockEnded(ctx context.Context, ids []int64) ([]ReopenedItem, error) 
 // holds them by LockEnded.
 func (t Tx) Reopen(ctx context.Context, items, jobs []int64) error {
 	_, err := t.tx.Tx.ExecContext(ctx, `UPDATE items i SET state = 'outstanding', ended_at = NULL, error_code = '',
-			error_message = '', error_retryable = false, retries = 0, current_job_id = n.job
+			error_message = '', error_retryable = false, retries = 0, current_job_id = n.job,
+			resolved_at = NULL, resolved_by = NULL, resolved_note = ''
 		FROM unnest($1::bigint[], $2::bigint[]) AS n (item, job)
 		WHERE i.id = n.item AND i.state IN ('failed', 'cancelled')`, items, jobs)
 	return translate(err)

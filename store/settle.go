@@ -161,7 +161,8 @@ func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Res
 		counts.leave(r.Was)
 	}
 	_, err = t.db.NewRaw(`UPDATE items SET state = 'stored', net = ?, ended_at = ?,
-			error_code = '', error_message = '', error_retryable = false WHERE id IN (?)`, net, now, bun.List(ids)).Exec(ctx)
+			error_code = '', error_message = '', error_retryable = false,
+			resolved_at = NULL, resolved_by = NULL, resolved_note = '' WHERE id IN (?)`, net, now, bun.List(ids)).Exec(ctx)
 	if err != nil {
 		return counts, nil, translate(err)
 	}
@@ -192,10 +193,10 @@ func (c *Counts) leave(was ItemState) {
 func (t Tx) insertResult(ctx context.Context, r *Result) error {
 	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO results (item_id, job_id, net, stored_at, title,
 			markdown, html, links, metadata, http_status, duration_ms, retry_count, charged,
-			markdown_sha256, html_sha256)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			markdown_sha256, html_sha256, page_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		r.ItemID, r.JobID, r.Net, r.StoredAt, r.Title, r.Markdown, r.HTML, r.Links, r.Metadata,
-		r.HTTPStatus, r.DurationMS, r.RetryCount, r.Charged, digest(r.Markdown), digest(r.HTML))
+		r.HTTPStatus, r.DurationMS, r.RetryCount, r.Charged, digest(r.Markdown), digest(r.HTML), r.PageKey)
 	return translate(err)
 }
 

@@ -112,6 +112,16 @@ const (
 	OriginResubmit Origin = "resubmit"
 )
 
+// Rerun is how a batch runs another one again.
+type Rerun string
+
+// The ways to run a batch again.
+const (
+	RerunAll      Rerun = "all"
+	RerunFailures Rerun = "failures"
+	RerunSchedule Rerun = "schedule"
+)
+
 // Outcome is what a job said of an item it carried.
 type Outcome string
 

@@ -17,7 +17,7 @@ const insertChunk = 1000
 func (t Tx) InsertBatch(ctx context.Context, b *Batch) error {
 	_, err := t.db.NewInsert().Model(b).
 		Column("name", "kind", "options", "headers_sealed", "created_by", "created_at",
-			"submitted", "invalid", "duplicate", "accepted", "submit_token").
+			"submitted", "invalid", "duplicate", "accepted", "submit_token", "columns", "url_column", "parent_batch_id", "rerun").
 		Returning("id").Exec(ctx)
 	return translate(err)
 }
@@ -50,7 +50,7 @@ func (t Tx) InsertJobs(ctx context.Context, jobs []*Job) error {
 func (t Tx) InsertItems(ctx context.Context, items []*Item) error {
 	for chunk := range slices.Chunk(items, insertChunk) {
 		_, err := t.db.NewInsert().Model(&chunk).
-			Column("batch_id", "position", "url", "url_hash", "state", "current_job_id", "created_at").
+			Column("batch_id", "position", "url", "url_hash", "state", "current_job_id", "created_at", "extra").
 			Returning("id").Exec(ctx)
 		if err != nil {
 			return translate(err)

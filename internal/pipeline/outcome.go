@@ -98,15 +98,15 @@ func retryableCode(code string) bool {
 
 // result is the row to store.
 func (s *settling) result(item *store.CarriedItem, data *geonode.Content, meta geonode.Metadata, charged geonode.Count) *store.Result {
-	return newResult(item.ItemID, &s.job.ID, s.net, s.now(), data, meta, charged)
+	return newResult(item.ItemID, item.URL, &s.job.ID, s.net, s.now(), data, meta, charged)
 }
 
 // newResult is the row of an answer; a sync call's has no job.
-func newResult(itemID int64, jobID *int64, net store.Net, now time.Time, data *geonode.Content, meta geonode.Metadata, charged geonode.Count) *store.Result {
+func newResult(itemID int64, url string, jobID *int64, net store.Net, now time.Time, data *geonode.Content, meta geonode.Metadata, charged geonode.Count) *store.Result {
 	r := &store.Result{
 		ItemID: itemID, JobID: jobID, Net: net, StoredAt: now, Title: title(data),
 		Markdown: data.Markdown, HTML: data.HTML, Metadata: meta.Raw, HTTPStatus: httpStatus(meta.HTTPStatus),
-		DurationMS: number(meta.DurationMS), Charged: number(charged),
+		DurationMS: number(meta.DurationMS), Charged: number(charged), PageKey: pageKey(url),
 	}
 	if n := number(meta.RetryCount); n != nil && *n >= 0 && *n < 1<<31 {
 		count := int(*n)

@@ -196,7 +196,7 @@ func (p *Pipeline) syncAnswered(ctx context.Context, c *call, got *geonode.Extra
 	if charged.N > maxCharge {
 		charged = geonode.Count{}
 	}
-	result := newResult(c.items[0].ItemID, nil, store.NetSync, now, got.Data, got.Metadata, charged)
+	result := newResult(c.items[0].ItemID, c.items[0].URL, nil, store.NetSync, now, got.Data, got.Metadata, charged)
 	err := p.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		counts, _, err := tx.StoreItems(ctx, 0, store.NetSync, []*store.Result{result}, now)
 		if err != nil {

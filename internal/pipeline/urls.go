@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -53,6 +54,12 @@ func CheckURL(line string) (string, error) {
 // perhaps in another but equal way (RFC 3986 section 6.2.2 and 6.2.3).
 func sameURL(sent, reported string) bool {
 	return sent == reported || normalURL(sent) == normalURL(reported)
+}
+
+// pageKey is what all spellings of a URL have in common, as results keep it.
+func pageKey(raw string) []byte {
+	sum := sha256.Sum256([]byte(normalURL(raw)))
+	return sum[:16]
 }
 
 // normalURL spells a URL one way: lower-case scheme and host, no default port,
