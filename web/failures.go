@@ -46,6 +46,9 @@ func typedHost(text string) string {
 	if _, rest, found := strings.Cut(text, "://"); found {
 		text = rest
 	}
+	if end := strings.IndexByte(text, ']'); end >= 0 && text[0] == '[' {
+		return text[:end+1]
+	}
 	if end := strings.IndexAny(text, "/?#:"); end >= 0 {
 		text = text[:end]
 	}
