@@ -159,10 +159,29 @@ func newRig(tb testing.TB, s setup) *rig {
 	r.pipe = r.newPipeline(s)
 	r.receiver.pipe.Store(r.pipe)
 	tb.Cleanup(r.close)
+	tb.Cleanup(r.tell)
 	if !s.stopped {
 		r.start(s)
 	}
 	return r
+}
+
+// tell has a failed test say what its database holds: what failed once in a
+// hundred runs can't be asked again.
+func (r *rig) tell() {
+	if !r.t.Failed() {
+		return
+	}
+	for name, query := range map[string]string{
+		"jobs":    `SELECT state, coalesce(settle_net, ''), (next_poll_at IS NOT NULL)::text, count(*) FROM jobs GROUP BY 1, 2, 3`,
+		"tasks":   `SELECT kind, state::text, coalesce((errors[array_upper(errors, 1)])->>'error', ''), count(*) FROM river_job GROUP BY 1, 2, 3`,
+		"replays": `SELECT state, coalesce(outcome, ''), '', count(*) FROM replay_jobs GROUP BY 1, 2`,
+		"events":  `SELECT kind, net, '', count(*) FROM job_events GROUP BY 1, 2`,
+		"waiting": `SELECT coalesce(wait_event_type, ''), coalesce(wait_event, ''), left(query, 100), count(*) FROM pg_stat_activity
+			WHERE datname = current_database() GROUP BY 1, 2, 3`,
+	} {
+		r.t.Logf("%s: %s", name, r.text(`SELECT coalesce(string_agg(concat_ws(' ', a, b, c, n), '; '), 'none') FROM (`+query+`) AS t (a, b, c, n)`))
+	}
 }
 
 func (r *rig) start(s setup) {

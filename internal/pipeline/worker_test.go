@@ -30,7 +30,7 @@ const workerEnv = "ROLLCALL_TEST_WORKER"
 func workerMain() int {
 	dsn, vendor, _ := strings.Cut(os.Getenv(workerEnv), "\n")
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{DSN: dsn, MaxConns: 30})
+	s, err := store.Open(ctx, store.Config{DSN: dsn, MaxConns: 12})
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
@@ -44,7 +44,7 @@ func workerMain() int {
 	hooks := httptest.NewServer(h)
 	p, err := pipeline.New(pipeline.Config{
 		Store: s, Vendor: client, Now: time.Now, Key: bytes.Repeat([]byte{7}, 32), Account: "test",
-		Logger: slog.New(slog.DiscardHandler), PublicURL: hooks.URL, Mode: pipeline.ModeWebhook,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), PublicURL: hooks.URL, Mode: pipeline.ModeWebhook,
 		WebhookFallback: time.Hour, PollTick: 50 * time.Millisecond, NoReconcile: true,
 	})
 	if err != nil {
@@ -74,7 +74,8 @@ func (r *rig) startWorker() *worker {
 	}
 	w := &worker{cmd: exec.Command(self)}
 	w.cmd.Env = append(os.Environ(), workerEnv+"="+r.dsn+"\n"+r.vendor.URL)
-	w.cmd.Stderr = os.Stderr
+	said := &bytes.Buffer{}
+	w.cmd.Stderr = said
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		r.t.Fatal(err)
@@ -82,7 +83,12 @@ func (r *rig) startWorker() *worker {
 	if err := w.cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(w.kill)
+	r.t.Cleanup(func() {
+		w.kill()
+		if r.t.Failed() {
+			r.t.Logf("the worker said:\n%s", said)
+		}
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || strings.HasPrefix(line, "error:") {
 		r.t.Fatalf("worker: %s %v", line, err)

@@ -145,8 +145,9 @@ func locate(ctx context.Context) (server, error) {
 	}
 	srv, err := embedded.Start(ctx, embedded.Config{
 		Dir: dir,
-		// Nothing here outlives the tests, so nothing needs to reach the disk.
-		Settings: map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"},
+		// Nothing here outlives the tests, so nothing needs to reach the disk. Tests that run side by side, some with
+		// three processes, need more connections than a server has by itself.
+		Settings: map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "400"},
 		Logger:   slog.New(slog.DiscardHandler),
 		Now:      time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
 	})
