@@ -14,6 +14,7 @@ import (
 type read struct {
 	first      int64 // The first item, once it is written.
 	urls       []string
+	extras     [][]string // The other columns of each URL's line; nil when there are none.
 	rejected   []store.RejectedLine
 	bad        []BadLine
 	duplicates int64

@@ -158,27 +158,33 @@ func (p *Pipeline) planJobs(s Submission, urls []string) []planned {
 			kind = store.KindExtract
 		}
 	}
-	var out []planned
-	add := func(kind store.Kind, from, to int) {
-		out = append(out, planned{kind: kind, from: from, to: to, hash: requestHash(kind, s.Options, s.Headers, urls[from:to])})
+	out := p.cutJobs(kind, len(urls))
+	for i := range out {
+		j := &out[i]
+		j.hash = requestHash(j.kind, s.Options, s.Headers, urls[j.from:j.to])
 	}
+	return out
+}
+
+// cutJobs says which jobs carry so many URLs of a batch of the kind.
+func (p *Pipeline) cutJobs(kind store.Kind, urls int) []planned {
 	if kind == store.KindCrawl {
-		add(kind, 0, 1)
-		return out
+		return []planned{{kind: kind, to: 1}}
 	}
 	singles := 0
 	switch kind {
 	case store.KindExtract:
-		singles = len(urls)
+		singles = urls
 	case store.KindMixed:
-		singles = len(urls) / 2
+		singles = urls / 2
 	case store.KindBatch, store.KindCrawl, store.KindSync:
 	}
+	var out []planned
 	for i := range singles {
-		add(store.KindExtract, i, i+1)
+		out = append(out, planned{kind: store.KindExtract, from: i, to: i + 1})
 	}
-	for from := singles; from < len(urls); from += p.cfg.URLsPerJob {
-		add(store.KindBatch, from, min(from+p.cfg.URLsPerJob, len(urls)))
+	for from := singles; from < urls; from += p.cfg.URLsPerJob {
+		out = append(out, planned{kind: store.KindBatch, from: from, to: min(from+p.cfg.URLsPerJob, urls)})
 	}
 	return out
 }
@@ -279,6 +285,9 @@ func writeItems(ctx context.Context, tx store.Tx, b *store.Batch, lines *read, p
 		}
 	}
 	items := itemsOf(b, lines.urls, current)
+	for i, extra := range lines.extras {
+		items[i].Extra = extra
+	}
 	if err := tx.InsertItems(ctx, items); err != nil {
 		return err
 	}
