@@ -220,7 +220,10 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 		},
 		QuarantineRows: c.QuarantineRows, QuarantineBytes: int64(c.QuarantineBytes),
 		KeepBodies: c.KeepBodies, KeepDeliveries: c.KeepDeliveries, KeepLog: c.KeepLog,
-		Fields: pipeline.FieldSettings{JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID},
+		Fields: pipeline.FieldSettings{
+			JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID,
+			QuotaLeft: c.FieldQuotaLeft, QuotaLimit: c.FieldQuotaLimit, QuotaUsed: c.FieldQuotaUsed,
+		},
 	}
 }
 

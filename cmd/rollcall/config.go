@@ -71,6 +71,9 @@ type Config struct {
 	FieldJobID      fieldPaths `group:"Fields" env:"ROLLCALL_FIELD_JOB_ID" default:"data.job_id,job_id" help:"Where a delivery's body holds the job id: dotted paths, the first that is there wins."`
 	FieldEvent      fieldPaths `group:"Fields" env:"ROLLCALL_FIELD_EVENT" default:"event,event_type" help:"Where a delivery's body holds the event type."`
 	FieldDeliveryID fieldPaths `group:"Fields" env:"ROLLCALL_FIELD_DELIVERY_ID" default:"delivery_id,id" help:"Where a delivery's body holds the delivery id."`
+	FieldQuotaLeft  fieldPaths `group:"Fields" env:"ROLLCALL_FIELD_QUOTA_LEFT" default:"tokens.remaining,requests.remaining,quota.remaining,credits.remaining,tokens_remaining,requests_remaining" help:"Where the vendor's report at /v1/usage says how many requests are left."`
+	FieldQuotaLimit fieldPaths `group:"Fields" env:"ROLLCALL_FIELD_QUOTA_LIMIT" default:"tokens.limit,requests.limit,quota.limit,credits.limit,tokens_limit,requests_limit" help:"Where it says how many there are in all."`
+	FieldQuotaUsed  fieldPaths `group:"Fields" env:"ROLLCALL_FIELD_QUOTA_USED" default:"tokens.used,requests.used,quota.used,credits.used,tokens_used,requests_used" help:"Where it says how many were used."`
 
 	problems []error
 }

@@ -14,6 +14,9 @@ import (
 // dotted paths in the order they are tried.
 type FieldSettings struct {
 	JobID, Event, DeliveryID []string
+	// The same in the vendor's report at /v1/usage: how many requests are left,
+	// how many there were, and how many were used.
+	QuotaLeft, QuotaLimit, QuotaUsed []string
 }
 
 func (f FieldSettings) withDefaults() FieldSettings {
@@ -25,6 +28,15 @@ func (f FieldSettings) withDefaults() FieldSettings {
 	}
 	if len(f.DeliveryID) == 0 {
 		f.DeliveryID = []string{"delivery_id", "id"}
+	}
+	if len(f.QuotaLeft) == 0 {
+		f.QuotaLeft = []string{"tokens.remaining", "requests.remaining", "quota.remaining", "credits.remaining", "tokens_remaining", "requests_remaining"}
+	}
+	if len(f.QuotaLimit) == 0 {
+		f.QuotaLimit = []string{"tokens.limit", "requests.limit", "quota.limit", "credits.limit", "tokens_limit", "requests_limit"}
+	}
+	if len(f.QuotaUsed) == 0 {
+		f.QuotaUsed = []string{"tokens.used", "requests.used", "quota.used", "credits.used", "tokens_used", "requests_used"}
 	}
 	return f
 }

@@ -6,12 +6,15 @@ import (
 )
 
 // getUsage is GET /v1/usage.
-func (s *Sandbox) getUsage(*call) (reply, error) {
+func (s *Sandbox) getUsage(c *call) (reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return reply{http.StatusOK, wireUsage{
-		Concurrency: wireConcurrency{InUse: s.cfg.Parallelism - s.slots, Limit: s.cfg.Parallelism},
-	}}, nil
+	out := wireUsage{Concurrency: wireConcurrency{InUse: s.cfg.Parallelism - s.slots, Limit: s.cfg.Parallelism}}
+	if a := c.account; a.limited {
+		used := a.charged + a.reserved
+		out.Tokens = &wireQuota{Limit: max(0, a.balance) + used, Used: used, Remaining: max(0, a.balance)}
+	}
+	return reply{http.StatusOK, out}, nil
 }
 
 // getStatistics is GET /v1/statistics, by default over the last 30 days.

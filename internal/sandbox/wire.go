@@ -293,6 +293,14 @@ type wireDelivery struct {
 // wireUsage is Usage; the vendor's member names could not be read, so these are our own.
 type wireUsage struct {
 	Concurrency wireConcurrency `json:"concurrency"`
+	Tokens      *wireQuota      `json:"tokens,omitempty"` // Only of an account with a limit.
+}
+
+// wireQuota is what may be spent. Used are charged and reserved ones.
+type wireQuota struct {
+	Limit     int64 `json:"limit"`
+	Used      int64 `json:"used"`
+	Remaining int64 `json:"remaining"`
 }
 
 type wireConcurrency struct {
