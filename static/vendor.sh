@@ -37,6 +37,8 @@ update() {
 	copy "$modules/htmx.org/dist/htmx.min.js" vendor/htmx.min.js
 	copy "$modules/htmx.org/dist/ext/hx-sse.min.js" vendor/hx-sse.min.js
 	copy "$modules/@tabler/core/dist/css/tabler.min.css" vendor/tabler.min.css
+	copy "$modules/uplot/dist/uPlot.iife.min.js" vendor/uplot.min.js
+	copy "$modules/uplot/dist/uPlot.min.css" vendor/uplot.min.css
 	copy "$modules/axe-core/axe.min.js" testdata/axe.min.js
 	node sprite.mjs "$modules/@tabler/icons/icons/outline" icons.txt >vendor/icons.svg
 	licences "$modules" >vendor/LICENSES.md
@@ -46,7 +48,7 @@ update() {
 
 licences() {
 	echo "# Licences of the vendored browser files"
-	for name in htmx.org @tabler/core @tabler/icons axe-core; do
+	for name in htmx.org @tabler/core @tabler/icons uplot axe-core; do
 		node -e 'const p=require(process.argv[1]); console.log(`\n## ${p.name} ${p.version}: ${p.license}\n`)' "$1/$name/package.json"
 		if [ "$name" = axe-core ]; then
 			echo "Test-only (static/testdata), not served. Its text: https://www.mozilla.org/MPL/2.0/"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/uptrace/bun"
 )
 
 // Reading is what a look at a job showed, to be noted without ending it.
@@ -86,11 +88,12 @@ func (t Tx) NotePass(ctx context.Context, jobID int64, now time.Time, gap time.D
 
 // SettleJob moves a job to settled: everything it can tell has been carried
 // over. A wake that came since changes nothing, since there is nothing left to
-// read. It reports false when the job was settled already.
-func (t Tx) SettleJob(ctx context.Context, jobID int64, net Net, now time.Time) (bool, error) {
+// read. vendorEnd is when the job ended at the vendor, by our clock; zero when
+// that isn't known. It reports false when the job was settled already.
+func (t Tx) SettleJob(ctx context.Context, jobID int64, net Net, vendorEnd, now time.Time) (bool, error) {
 	n, err := affected(t.db.NewRaw(`UPDATE jobs SET state = 'settled', settle_net = ?, error_code = '',
-			error_message = '', ended_at = ?, next_poll_at = NULL
-		WHERE id = ? AND state IN ('accepted', 'given_up')`, net, now, jobID).Exec(ctx))
+			error_message = '', ended_at = ?, vendor_ended_at = ?, next_poll_at = NULL
+		WHERE id = ? AND state IN ('accepted', 'given_up')`, net, now, bun.NullTime{Time: vendorEnd}, jobID).Exec(ctx))
 	return n == 1, err
 }
 

@@ -49,7 +49,7 @@ func TestTwoCrawlsThatEndTogetherEndTheirBatch(t *testing.T) {
 			batch, jobs := twoCrawls(t, s, c.outstanding)
 			ended := make(chan error, 1)
 			inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-				if _, err := tx.SettleJob(ctx, jobs[0], store.NetPoll, now); err != nil {
+				if _, err := tx.SettleJob(ctx, jobs[0], store.NetPoll, time.Time{}, now); err != nil {
 					return err
 				}
 				if err := c.first(ctx, tx, batch); err != nil {
@@ -58,7 +58,7 @@ func TestTwoCrawlsThatEndTogetherEndTheirBatch(t *testing.T) {
 				settled := make(chan struct{})
 				go func() {
 					ended <- s.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-						_, err := tx.SettleJob(ctx, jobs[1], store.NetPoll, now)
+						_, err := tx.SettleJob(ctx, jobs[1], store.NetPoll, time.Time{}, now)
 						close(settled)
 						if err != nil {
 							return err

@@ -109,7 +109,7 @@ func moves() []move {
 		}},
 		{"split", before, store.JobSplit, end(store.JobSplit)},
 		{"settle", open, store.JobSettled, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
-			return tx.SettleJob(ctx, id, store.NetPoll, now)
+			return tx.SettleJob(ctx, id, store.NetPoll, time.Time{}, now)
 		}},
 		{"give up", open[:1], store.JobGivenUp, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return tx.GiveUpJob(ctx, id, 0, "GAVE_UP", "", now)

@@ -79,7 +79,7 @@ func lockingJobs() []locking {
 			return n > 0, err
 		}},
 		{"SettleJob", store.JobAccepted, store.ItemOutstanding, func(ctx context.Context, tx store.Tx, job, _ int64) (bool, error) {
-			return tx.SettleJob(ctx, job, store.NetPoll, now)
+			return tx.SettleJob(ctx, job, store.NetPoll, time.Time{}, now)
 		}},
 	}
 }

@@ -21,6 +21,7 @@ type Client struct {
 	cfg   Config
 	http  *http.Client
 	owned *http.Transport // Nil when the transport was handed in.
+	calls callCounter
 }
 
 // New checks the configuration, reporting every mistake at once, and makes a client.
@@ -93,6 +94,9 @@ func (c *Client) do(ctx context.Context, in call, read func([]byte) error) (Repl
 	}
 	start := c.cfg.Now()
 	resp, err := c.http.Do(req)
+	if err == nil || !trace.notSent(err) {
+		c.calls.add(start, in.kind(), 1)
+	}
 	if err != nil {
 		return Reply{}, &Error{Op: in.op, err: bare(err), notSent: trace.notSent(err)}
 	}

@@ -167,7 +167,7 @@ func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status
 	if err := tx.ReportItems(ctx, s.job.ID, append(reportsOf(fails, store.OutcomeFailed), reportsOf(cancels, store.OutcomeCancelled)...), now); err != nil {
 		return err
 	}
-	settled, err := tx.SettleJob(ctx, s.job.ID, s.net, now)
+	settled, err := tx.SettleJob(ctx, s.job.ID, s.net, s.clock.ourTime(s.vendorEnd), now)
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,7 @@ func (s *settling) crawlPages(ctx context.Context) (*pager, error) {
 			if err != nil {
 				return nil, err
 			}
+			s.vendorEnd = got.CompletedAt.Time
 			return &resultPage{
 				reply: got.Reply, status: got.Status, reports: crawlReports(got), last: lastOfCrawl(got, page, size),
 				total: got.Total,

@@ -65,6 +65,7 @@ func (h *health) alarming() bool {
 type clock struct {
 	mu     sync.Mutex
 	offset time.Duration
+	heard  bool // The vendor has said a time.
 }
 
 func (c *clock) note(vendor, ours time.Time) {
@@ -73,7 +74,7 @@ func (c *clock) note(vendor, ours time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.offset = vendor.Sub(ours)
+	c.offset, c.heard = vendor.Sub(ours), true
 }
 
 // ahead is how far the vendor's clock is ahead of ours, as far as is known.
@@ -81,6 +82,19 @@ func (c *clock) ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.offset
+}
+
+// clockNoise is how far apart clocks may look that agree: Date headers carry
+// full seconds, and answers take their time.
+const clockNoise = 2 * time.Second
+
+// ourTime is one of the vendor's times by our clock; zero stays zero, and clocks
+// that seem to agree are taken to.
+func (c *clock) ourTime(t time.Time) time.Time {
+	if ahead := c.ahead(); !t.IsZero() && ahead.Abs() > clockNoise {
+		return t.Add(-ahead)
+	}
+	return t
 }
 
 // vendorTime is one of our times as the vendor's clock shows it.

@@ -76,6 +76,7 @@ func (s *settling) batchPages(ctx context.Context) (*pager, error) {
 			if err != nil {
 				return nil, err
 			}
+			s.vendorEnd = got.CompletedAt.Time
 			return &resultPage{
 				reply: got.Reply, status: got.Status, reports: batchReports(got), invalid: got.InvalidURLs.List,
 				last:  len(got.Results) == 0 || int64(page*size) >= max(got.Total.Or(0), int64(len(carried))),

@@ -54,6 +54,8 @@ type Config struct {
 	Mode Mode
 	// NoPoll and NoReconcile switch a net off, for demonstrations.
 	NoPoll, NoReconcile bool
+	// NoIndex leaves it to others to make results findable.
+	NoIndex bool
 	// OnlySubmit makes a pipeline that accepts work but runs no workers.
 	OnlySubmit bool
 	// OnlyReplay makes a pipeline that runs replays and settles, and leaves all
@@ -202,6 +204,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	p.stop = cancel
 	p.groups.start(&p.loops)
 	p.refused.start(&p.loops)
+	p.loops.Go(func() { p.flushLoop(loopCtx) })
 	if p.cfg.OnlySubmit {
 		return nil
 	}
@@ -216,6 +219,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	p.loops.Go(func() { p.pollLoop(loopCtx) })
 	p.loops.Go(func() { p.listLoop(loopCtx) })
 	p.loops.Go(func() { p.sweepLoop(loopCtx) })
+	p.loops.Go(func() { p.scheduleLoop(loopCtx) })
 	return nil
 }
 
@@ -233,6 +237,7 @@ func (p *Pipeline) Stop(ctx context.Context) error {
 	p.groups.stop()
 	p.refused.stop()
 	p.loops.Wait()
+	p.flushLast(ctx)
 	return err
 }
 

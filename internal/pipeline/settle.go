@@ -43,6 +43,8 @@ type settling struct {
 	job  *store.Job
 	net  store.Net
 	task *river.Job[settleArgs]
+	// vendorEnd is when the job ended, as the vendor wrote it; zero until it says.
+	vendorEnd time.Time
 }
 
 // settle asks the vendor what became of a job and carries that into items and
@@ -334,6 +336,7 @@ func (s *settling) extract(ctx context.Context) error {
 	if !got.Status.Terminal() {
 		return s.notYet(ctx, got.Status, nil)
 	}
+	s.vendorEnd = got.CompletedAt.Time
 	carried, err := s.store.Carried(ctx, s.job.ID)
 	if err != nil {
 		return err

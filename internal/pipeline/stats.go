@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+)
+
+const (
+	// rollUpEvery is how old the overview's figures get.
+	rollUpEvery = time.Minute
+	// rollUpBudget is for how long one run goes back over hours that were never
+	// counted, such as those from before an upgrade; the next goes on.
+	rollUpBudget = 5 * time.Second
+	// rollUpMost bounds the same in hours.
+	rollUpMost = 500
+	// hourGrace is how long after an hour's end something may still be committed
+	// that belongs to it: longer than any transaction lasts, and than the clocks of
+	// replicas are apart.
+	hourGrace = 15 * time.Minute
+	// countingSinceKey is the setting that says from when on calls are counted.
+	countingSinceKey = "calls_counted_since"
+)
+
+// RollUp counts the hours that are still open, the present one first, and
+// returns how many it counted. An hour is counted from its rows, not added to:
+// what a crash or a second replica does twice comes to the same, and an hour
+// whose grace is over when it is counted is closed for good. A result is
+// counted in the hour it was stored in, however late that is.
+func (p *Pipeline) RollUp(ctx context.Context) (int, error) {
+	since, err := p.countingSince(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began := p.now()
+	hours, err := p.store.OpenHours(ctx, began, rollUpMost)
+	if err != nil {
+		return 0, fmt.Errorf("look for hours to count: %w", err)
+	}
+	for i, hour := range hours {
+		if err := p.rollUpHour(ctx, hour, since); err != nil {
+			return i, fmt.Errorf("count the hour of %s: %w", hour.Format(time.RFC3339), err)
+		}
+		if p.now().Sub(began) > rollUpBudget {
+			return i + 1, nil
+		}
+	}
+	return len(hours), nil
+}
+
+// rollUpHour counts one hour. The time is taken before the counting: what it is
+// compared with may be counted on another replica at the same time.
+func (p *Pipeline) rollUpHour(ctx context.Context, hour, since time.Time) error {
+	now := p.now()
+	h, err := p.store.CountHour(ctx, hour, since)
+	if err != nil {
+		return err
+	}
+	h.RolledAt, h.Closed = now, !now.Before(hour.Add(time.Hour+hourGrace))
+	return p.store.SaveHour(ctx, h)
+}
+
+// countingSince is from when on calls are counted: from the first who asks.
+func (p *Pipeline) countingSince(ctx context.Context) (time.Time, error) {
+	text, err := p.store.InitSetting(ctx, countingSinceKey, p.now().UTC().Format(time.RFC3339Nano), p.now())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look since when calls are counted: %w", err)
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("since when calls are counted: %w", err)
+	}
+	return at, nil
+}
+
+// rollUpArgs asks that the open hours be counted. Running twice is harmless:
+// both count the same rows, and the later count stands.
+type rollUpArgs struct{}
+
+// Kind implements river.JobArgs.
+func (rollUpArgs) Kind() string { return "roll_up" }
+
+type rollUpWorker struct {
+	river.WorkerDefaults[rollUpArgs]
+	p *Pipeline
+}
+
+// Work implements river.Worker. What fails is done by the next run.
+func (w *rollUpWorker) Work(ctx context.Context, _ *river.Job[rollUpArgs]) error {
+	_, err := w.p.RollUp(ctx)
+	return err
+}
+
+// rollUpOften is the periodic task. It runs at the start too, so that an
+// installation shows its first figures at once.
+func rollUpOften() *river.PeriodicJob {
+	return river.NewPeriodicJob(everyFull(rollUpEvery), func() (river.JobArgs, *river.InsertOpts) {
+		return rollUpArgs{}, &river.InsertOpts{Queue: queueMaintenance, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByState: active()}}
+	}, &river.PeriodicJobOpts{ID: "roll_up", RunOnStart: true})
+}

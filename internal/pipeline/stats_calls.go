@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"rollcall/store"
+)
+
+// flushEvery is how often a process writes down how many calls it made.
+const flushEvery = 10 * time.Second
+
+// flushLoop writes the calls down until ctx ends.
+func (p *Pipeline) flushLoop(ctx context.Context) { p.every(ctx, flushEvery, p.FlushCalls) }
+
+// FlushCalls adds the calls that the vendor's client made since the last time
+// to the counts of their hours. It is done each ten seconds and as the pipeline
+// stops; a process that is killed takes the calls of its last ten seconds with
+// it, so the counts may be a little low and are never too high. Commands that
+// open no pipeline, such as doctor, aren't counted.
+func (p *Pipeline) FlushCalls(ctx context.Context) error {
+	if _, err := p.countingSince(ctx); err != nil {
+		return err
+	}
+	taken := p.vendor.TakeCalls()
+	counts := make([]store.CallCount, len(taken))
+	for i, each := range taken {
+		counts[i] = store.CallCount{Hour: each.Hour, Kind: each.Kind, N: each.N}
+	}
+	if err := p.store.AddCalls(ctx, counts); err != nil {
+		p.vendor.GiveBackCalls(taken)
+		return fmt.Errorf("write down how many calls were made: %w", err)
+	}
+	return nil
+}
+
+// flushLast writes down what was called since the last turn of the loop.
+func (p *Pipeline) flushLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := p.FlushCalls(ctx); err != nil {
+		p.log.WarnContext(ctx, "last calls not counted", slog.Any("error", err))
+	}
+}
+
+// VendorAhead is how far the vendor's clock is ahead of ours, by the Date of its
+// last answer to this process, which is good to a second; false before any.
+func (p *Pipeline) VendorAhead() (time.Duration, bool) {
+	p.clock.mu.Lock()
+	defer p.clock.mu.Unlock()
+	return p.clock.offset, p.clock.heard
+}
