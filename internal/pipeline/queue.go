@@ -111,6 +111,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &retainWorker{p: p})
 	river.AddWorker(workers, &rotateWorker{p: p})
 	river.AddWorker(workers, &reverifyWorker{p: p})
+	river.AddWorker(workers, &rollUpWorker{p: p})
 	river.AddWorker(workers, &usageWorker{p: p})
 	cfg := &river.Config{
 		Workers: workers, Logger: quiet(p.log), JobTimeout: taskTimeout, RescueStuckJobsAfter: rescueAfter,
@@ -133,7 +134,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 				}, &river.PeriodicJobOpts{ID: "reconcile"})}
 		}
 		if !p.cfg.OnlyReplay {
-			cfg.PeriodicJobs = append(cfg.PeriodicJobs, p.retainOften(), usageOften())
+			cfg.PeriodicJobs = append(cfg.PeriodicJobs, rollUpOften(), p.retainOften(), usageOften())
 		}
 	}
 	client, err := river.NewClient(riverdatabasesql.NewWithPgxListener(p.store.SQL(), p.store.Pool()), cfg)
