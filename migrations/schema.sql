@@ -19,6 +19,15 @@ BEGIN
     RAISE EXCEPTION 'the audit log is written once';
 END $$;
 
+CREATE FUNCTION public.failure_message(message text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT left(regexp_replace(regexp_replace(regexp_replace(left(message, 1000),
+        '[a-z][a-z0-9+.-]*://[^\s"''<>]+', '<url>', 'gi'),
+        '\m(?=[a-z0-9_-]*[0-9])(?=[a-z0-9_-]*[a-z])[a-z0-9_-]{6,}\M', '#', 'gi'),
+        '(?<!(http|status|code)(/[0-9.]+)?[ /:=]{1,2})\m[0-9]+(\.[0-9]+)*', '#', 'gi'), 200)
+$$;
+
 CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -33,6 +42,15 @@ CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.rive
         WHEN 'scheduled' THEN get_bit(bitmask, 0)
         ELSE 0
     END = 1;
+$$;
+
+CREATE FUNCTION public.search_todo_add() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO search_todo (item_id) VALUES (NEW.item_id);
+    RETURN NULL;
+END
 $$;
 
 CREATE TABLE public.audit_log (
@@ -56,6 +74,15 @@ ALTER TABLE public.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE public.batch_pace (
+    batch_id bigint NOT NULL,
+    slot smallint NOT NULL,
+    began timestamp with time zone NOT NULL,
+    ended integer NOT NULL,
+    last_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='70');
 
 CREATE TABLE public.batches (
     id bigint NOT NULL,
@@ -133,6 +160,14 @@ CREATE SEQUENCE public.bun_migrations_id_seq
     CACHE 1;
 
 ALTER SEQUENCE public.bun_migrations_id_seq OWNED BY public.bun_migrations.id;
+
+CREATE TABLE public.call_counts (
+    hour timestamp with time zone NOT NULL,
+    kind text NOT NULL,
+    n bigint NOT NULL,
+    CONSTRAINT call_counts_hour_check CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
+    CONSTRAINT call_counts_n_check CHECK ((n > 0))
+);
 
 CREATE TABLE public.crawl_pages (
     job_id bigint NOT NULL,
@@ -243,6 +278,34 @@ CREATE TABLE public.gates (
     CONSTRAINT gates_name_check CHECK ((name = ANY (ARRAY['submit'::text, 'read'::text])))
 );
 
+CREATE TABLE public.hourly_stats (
+    hour timestamp with time zone NOT NULL,
+    rolled_at timestamp with time zone NOT NULL,
+    closed boolean NOT NULL,
+    stored_webhook bigint NOT NULL,
+    stored_poll bigint NOT NULL,
+    stored_reconcile bigint NOT NULL,
+    stored_replay bigint NOT NULL,
+    stored_sync bigint NOT NULL,
+    submit_latency bigint[] NOT NULL,
+    vendor_latency bigint[] NOT NULL,
+    jobs_completed bigint NOT NULL,
+    jobs_failed bigint NOT NULL,
+    jobs_cancelled bigint NOT NULL,
+    in_time bigint NOT NULL,
+    repaired_poll bigint NOT NULL,
+    repaired_reconcile bigint NOT NULL,
+    repaired_replay bigint NOT NULL,
+    charged bigint NOT NULL,
+    compared_jobs bigint NOT NULL,
+    calls_each_second bigint NOT NULL,
+    calls_backoff bigint NOT NULL,
+    deliveries_accepted bigint NOT NULL,
+    deliveries_duplicate bigint NOT NULL,
+    deliveries_refused bigint NOT NULL,
+    CONSTRAINT hourly_stats_hour_check CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text)))
+);
+
 CREATE TABLE public.invites (
     id bigint NOT NULL,
     token_hash bytea NOT NULL,
@@ -285,6 +348,11 @@ CREATE TABLE public.items (
     resolved_at timestamp with time zone,
     resolved_by bigint,
     resolved_note text DEFAULT ''::text NOT NULL,
+    failure_group uuid GENERATED ALWAYS AS (
+CASE
+    WHEN (state = 'failed'::text) THEN (md5(((((error_code || ' '::text) || COALESCE(lower("substring"(url, '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)'::text)), ''::text)) || ' '::text) || public.failure_message(error_message))))::uuid
+    ELSE NULL::uuid
+END) STORED,
     CONSTRAINT items_ended CHECK (((state = 'outstanding'::text) = (ended_at IS NULL))),
     CONSTRAINT items_failed_has_code CHECK (((state <> 'failed'::text) OR (error_code <> ''::text))),
     CONSTRAINT items_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
@@ -375,6 +443,7 @@ CREATE TABLE public.jobs (
     charged integer DEFAULT 0 NOT NULL,
     cancel_requested_at timestamp with time zone,
     look text DEFAULT ''::text NOT NULL,
+    vendor_ended_at timestamp with time zone,
     CONSTRAINT jobs_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'crawl'::text]))),
     CONSTRAINT jobs_look_check CHECK ((look = ANY (ARRAY[''::text, 'running'::text, 'not_found'::text, 'no_answer'::text, 'incomplete'::text]))),
     CONSTRAINT jobs_origin_check CHECK ((origin = ANY (ARRAY['submit'::text, 'split'::text, 'retry'::text, 'resubmit'::text]))),
@@ -416,6 +485,52 @@ CREATE TABLE public.mode_changes (
     mode text NOT NULL,
     reason text NOT NULL,
     CONSTRAINT mode_changes_mode_check CHECK ((mode = ANY (ARRAY['webhook'::text, 'poll'::text])))
+);
+
+CREATE TABLE public.preflight_lines (
+    preflight_id bigint NOT NULL,
+    number integer NOT NULL,
+    verdict text NOT NULL,
+    original text NOT NULL,
+    url text NOT NULL,
+    reason text NOT NULL,
+    duplicate_of integer,
+    stored_item bigint,
+    extra text[],
+    CONSTRAINT preflight_lines_verdict_check CHECK ((verdict = ANY (ARRAY['accepted'::text, 'fixed'::text, 'duplicate'::text, 'invalid'::text])))
+);
+
+CREATE TABLE public.preflights (
+    id bigint NOT NULL,
+    created_by bigint,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    name text NOT NULL,
+    kind text NOT NULL,
+    options jsonb NOT NULL,
+    headers_sealed bytea,
+    pasted bytea,
+    upload bytea,
+    upload_name text NOT NULL,
+    upload_size bigint NOT NULL,
+    choices jsonb NOT NULL,
+    stored_days integer NOT NULL,
+    reading integer DEFAULT 0 NOT NULL,
+    detected jsonb DEFAULT '{}'::jsonb NOT NULL,
+    totals jsonb DEFAULT '{}'::jsonb NOT NULL,
+    problem text DEFAULT ''::text NOT NULL,
+    problem_field text DEFAULT ''::text NOT NULL,
+    batch_id bigint,
+    CONSTRAINT preflights_stored_days_check CHECK (((stored_days >= 0) AND (stored_days <= 3650)))
+);
+
+ALTER TABLE public.preflights ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.preflights_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE public.processed_events (
@@ -603,6 +718,9 @@ CREATE TABLE public.results (
     html_sha256 bytea,
     version integer DEFAULT 1 NOT NULL,
     page_key bytea,
+    mark text DEFAULT ''::text NOT NULL,
+    mark_reason text DEFAULT ''::text NOT NULL,
+    CONSTRAINT results_mark_check CHECK ((mark = ANY (ARRAY[''::text, 'empty'::text, 'blocked'::text]))),
     CONSTRAINT results_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
     CONSTRAINT results_page_key_check CHECK ((octet_length(page_key) = 16))
 );
@@ -722,11 +840,108 @@ ALTER TABLE public.rotations ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.schedule_runs (
+    id bigint NOT NULL,
+    schedule_id bigint NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    until_at timestamp with time zone,
+    times integer DEFAULT 1 NOT NULL,
+    at timestamp with time zone NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    batch_id bigint,
+    pressed_by text DEFAULT ''::text NOT NULL,
+    CONSTRAINT schedule_runs_outcome_check CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text]))),
+    CONSTRAINT schedule_runs_started CHECK (((outcome = 'started'::text) = (batch_id IS NOT NULL))),
+    CONSTRAINT schedule_runs_times_check CHECK ((times > 0))
+);
+
+ALTER TABLE public.schedule_runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.schedule_runs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.schedules (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    template_batch_id bigint NOT NULL,
+    cron text NOT NULL,
+    zone text NOT NULL,
+    created_by bigint,
+    created_at timestamp with time zone NOT NULL,
+    submit_token text,
+    paused_at timestamp with time zone,
+    paused_by text DEFAULT ''::text NOT NULL,
+    removed_at timestamp with time zone,
+    next_at timestamp with time zone,
+    last_batch_id bigint,
+    CONSTRAINT schedules_at_rest CHECK (((next_at IS NULL) OR ((paused_at IS NULL) AND (removed_at IS NULL)))),
+    CONSTRAINT schedules_cron_check CHECK (((char_length(cron) >= 9) AND (char_length(cron) <= 200))),
+    CONSTRAINT schedules_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+    CONSTRAINT schedules_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64))),
+    CONSTRAINT schedules_zone_check CHECK (((char_length(zone) >= 1) AND (char_length(zone) <= 64)))
+);
+
+ALTER TABLE public.schedules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.schedules_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.schema_release (
     only_row boolean DEFAULT true NOT NULL,
     requires integer NOT NULL,
     CONSTRAINT schema_release_only_row_check CHECK (only_row)
 );
+
+CREATE TABLE public.search_backfill (
+    one boolean DEFAULT true NOT NULL,
+    at timestamp with time zone NOT NULL,
+    item_id bigint NOT NULL,
+    seq bigint NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT search_backfill_one_check CHECK (one)
+);
+
+CREATE TABLE public.search_buckets (
+    bucket bigint NOT NULL,
+    oldest timestamp with time zone NOT NULL,
+    newest timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.search_todo (
+    seq bigint NOT NULL,
+    item_id bigint NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000');
+
+ALTER TABLE public.search_todo ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.search_todo_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.search_words (
+    item_id bigint NOT NULL,
+    seq bigint NOT NULL,
+    version integer NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    tags text[] NOT NULL,
+    words tsvector NOT NULL,
+    trouble text DEFAULT ''::text NOT NULL
+);
+ALTER TABLE ONLY public.search_words ALTER COLUMN words SET STATISTICS 0;
+ALTER TABLE ONLY public.search_words ALTER COLUMN words SET COMPRESSION lz4;
 
 CREATE TABLE public.sessions (
     token_hash bytea NOT NULL,
@@ -843,6 +1058,9 @@ ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('
 ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.batch_pace
+    ADD CONSTRAINT batch_pace_pkey PRIMARY KEY (batch_id, slot);
+
 ALTER TABLE ONLY public.batches
     ADD CONSTRAINT batches_pkey PRIMARY KEY (id);
 
@@ -854,6 +1072,9 @@ ALTER TABLE ONLY public.bun_migration_locks
 
 ALTER TABLE ONLY public.bun_migrations
     ADD CONSTRAINT bun_migrations_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.call_counts
+    ADD CONSTRAINT call_counts_pkey PRIMARY KEY (hour, kind);
 
 ALTER TABLE ONLY public.crawl_pages
     ADD CONSTRAINT crawl_pages_pkey PRIMARY KEY (job_id, url_hash);
@@ -872,6 +1093,9 @@ ALTER TABLE ONLY public.gate_pauses
 
 ALTER TABLE ONLY public.gates
     ADD CONSTRAINT gates_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.hourly_stats
+    ADD CONSTRAINT hourly_stats_pkey PRIMARY KEY (hour);
 
 ALTER TABLE ONLY public.invites
     ADD CONSTRAINT invites_pkey PRIMARY KEY (id);
@@ -905,6 +1129,12 @@ ALTER TABLE ONLY public.list_sweeps
 
 ALTER TABLE ONLY public.mode_changes
     ADD CONSTRAINT mode_changes_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.preflight_lines
+    ADD CONSTRAINT preflight_lines_pkey PRIMARY KEY (preflight_id, number);
+
+ALTER TABLE ONLY public.preflights
+    ADD CONSTRAINT preflights_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.processed_events
     ADD CONSTRAINT processed_events_pkey PRIMARY KEY (vendor_job_id);
@@ -954,8 +1184,29 @@ ALTER TABLE ONLY public.river_queue
 ALTER TABLE ONLY public.rotations
     ADD CONSTRAINT rotations_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.schedule_runs
+    ADD CONSTRAINT schedule_runs_once UNIQUE (schedule_id, due_at);
+
+ALTER TABLE ONLY public.schedule_runs
+    ADD CONSTRAINT schedule_runs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.schedules
+    ADD CONSTRAINT schedules_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.schema_release
     ADD CONSTRAINT schema_release_pkey PRIMARY KEY (only_row);
+
+ALTER TABLE ONLY public.search_backfill
+    ADD CONSTRAINT search_backfill_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY public.search_buckets
+    ADD CONSTRAINT search_buckets_pkey PRIMARY KEY (bucket);
+
+ALTER TABLE ONLY public.search_todo
+    ADD CONSTRAINT search_todo_pkey PRIMARY KEY (seq);
+
+ALTER TABLE ONLY public.search_words
+    ADD CONSTRAINT search_words_pkey PRIMARY KEY (item_id);
 
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (token_hash);
@@ -995,6 +1246,8 @@ CREATE INDEX audit_log_what_idx ON public.audit_log USING btree (what, at DESC, 
 CREATE INDEX audit_log_who_idx ON public.audit_log USING btree (lower(who), at DESC, id DESC);
 
 CREATE INDEX batches_created_idx ON public.batches USING btree (created_at DESC, id DESC);
+
+CREATE INDEX batches_ended_idx ON public.batches USING btree (ended_at DESC, id DESC) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id DESC) WHERE (ended_at IS NULL);
 
@@ -1074,15 +1327,27 @@ CREATE INDEX items_failed_host_idx ON public.items USING btree (host, ended_at D
 
 CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
+CREATE INDEX items_resolved_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NOT NULL));
+
 CREATE INDEX items_state_idx ON public.items USING btree (batch_id, state, "position");
 
 CREATE INDEX items_url_idx ON public.items USING btree (url_hash);
+
+CREATE INDEX items_waiting_batch_group_idx ON public.items USING btree (batch_id, failure_group, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
+
+CREATE INDEX items_waiting_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
+
+CREATE INDEX items_waiting_group_idx ON public.items USING btree (failure_group, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
+
+CREATE INDEX items_waiting_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 
 CREATE INDEX job_events_job_idx ON public.job_events USING btree (job_id, at, id);
 
 CREATE INDEX job_items_item_idx ON public.job_items USING btree (item_id, job_id);
 
 CREATE INDEX jobs_batch_idx ON public.jobs USING btree (batch_id, id);
+
+CREATE INDEX jobs_batch_open_idx ON public.jobs USING btree (batch_id, accepted_at, id) WHERE (state = 'accepted'::text);
 
 CREATE INDEX jobs_calling_idx ON public.jobs USING btree (request_hash) WHERE (state = ANY (ARRAY['calling'::text, 'uncertain'::text]));
 
@@ -1101,6 +1366,14 @@ CREATE INDEX jobs_open_idx ON public.jobs USING btree (accepted_at, id) WHERE (s
 CREATE INDEX jobs_parent_idx ON public.jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
 
 CREATE UNIQUE INDEX jobs_vendor_job_id_key ON public.jobs USING btree (vendor_job_id) WHERE (vendor_job_id IS NOT NULL);
+
+CREATE INDEX preflight_lines_verdict_idx ON public.preflight_lines USING btree (preflight_id, verdict, number);
+
+CREATE INDEX preflights_expires_idx ON public.preflights USING btree (expires_at, id);
+
+CREATE INDEX preflights_owner_idx ON public.preflights USING btree (created_by, id DESC);
+
+CREATE INDEX preflights_submitted_idx ON public.preflights USING btree (id) WHERE ((batch_id IS NOT NULL) AND (pasted IS NOT NULL));
 
 CREATE INDEX processed_events_foreign_idx ON public.processed_events USING btree (received_at) WHERE (state = 'foreign'::text);
 
@@ -1128,7 +1401,11 @@ CREATE INDEX replays_running_idx ON public.replays USING btree (beat_at) WHERE (
 
 CREATE UNIQUE INDEX replays_submit_token_key ON public.replays USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
+CREATE INDEX result_versions_first_idx ON public.result_versions USING btree (stored_at) WHERE (version = 1);
+
 CREATE INDEX results_job_idx ON public.results USING btree (job_id);
+
+CREATE INDEX results_marked_idx ON public.results USING btree (item_id) WHERE (mark <> ''::text);
 
 CREATE INDEX results_page_idx ON public.results USING btree (page_key, stored_at DESC, item_id DESC) WHERE (page_key IS NOT NULL);
 
@@ -1154,6 +1431,18 @@ CREATE UNIQUE INDEX rotations_open_key ON public.rotations USING btree (webhook_
 
 CREATE INDEX rotations_webhook_idx ON public.rotations USING btree (webhook_id, id DESC);
 
+CREATE UNIQUE INDEX schedule_runs_batch_key ON public.schedule_runs USING btree (batch_id) WHERE (batch_id IS NOT NULL);
+
+CREATE INDEX schedules_due_idx ON public.schedules USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+CREATE INDEX schedules_kept_idx ON public.schedules USING btree (id DESC) WHERE (removed_at IS NULL);
+
+CREATE UNIQUE INDEX schedules_submit_token_key ON public.schedules USING btree (submit_token) WHERE (submit_token IS NOT NULL);
+
+CREATE INDEX schedules_template_idx ON public.schedules USING btree (template_batch_id) WHERE (removed_at IS NULL);
+
+CREATE INDEX search_words_idx ON public.search_words USING gin (tags, words) WITH (gin_pending_list_limit='512');
+
 CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
 
 CREATE UNIQUE INDEX sessions_id_key ON public.sessions USING btree (id);
@@ -1168,8 +1457,13 @@ CREATE TRIGGER audit_log_is_not_emptied BEFORE TRUNCATE ON public.audit_log FOR 
 
 CREATE TRIGGER audit_log_is_written_once BEFORE DELETE OR UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION public.audit_log_is_written_once();
 
+CREATE TRIGGER results_to_search AFTER INSERT OR UPDATE OF version ON public.results FOR EACH ROW EXECUTE FUNCTION public.search_todo_add();
+
 ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id);
+
+ALTER TABLE ONLY public.batch_pace
+    ADD CONSTRAINT batch_pace_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.batches
     ADD CONSTRAINT batches_created_by_fkey FOREIGN KEY (created_by) REFERENCES public.users(id);
@@ -1222,6 +1516,12 @@ ALTER TABLE ONLY public.jobs
 ALTER TABLE ONLY public.jobs
     ADD CONSTRAINT jobs_parent_job_id_fkey FOREIGN KEY (parent_job_id) REFERENCES public.jobs(id);
 
+ALTER TABLE ONLY public.preflights
+    ADD CONSTRAINT preflights_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id);
+
+ALTER TABLE ONLY public.preflights
+    ADD CONSTRAINT preflights_created_by_fkey FOREIGN KEY (created_by) REFERENCES public.users(id);
+
 ALTER TABLE ONLY public.processed_events
     ADD CONSTRAINT processed_events_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) ON DELETE CASCADE;
 
@@ -1266,6 +1566,24 @@ ALTER TABLE ONLY public.results
 
 ALTER TABLE ONLY public.rotations
     ADD CONSTRAINT rotations_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.schedule_runs
+    ADD CONSTRAINT schedule_runs_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batches(id);
+
+ALTER TABLE ONLY public.schedule_runs
+    ADD CONSTRAINT schedule_runs_schedule_id_fkey FOREIGN KEY (schedule_id) REFERENCES public.schedules(id);
+
+ALTER TABLE ONLY public.schedules
+    ADD CONSTRAINT schedules_created_by_fkey FOREIGN KEY (created_by) REFERENCES public.users(id);
+
+ALTER TABLE ONLY public.schedules
+    ADD CONSTRAINT schedules_last_batch_id_fkey FOREIGN KEY (last_batch_id) REFERENCES public.batches(id);
+
+ALTER TABLE ONLY public.schedules
+    ADD CONSTRAINT schedules_template_batch_id_fkey FOREIGN KEY (template_batch_id) REFERENCES public.batches(id);
+
+ALTER TABLE ONLY public.search_words
+    ADD CONSTRAINT search_words_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.results(item_id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;

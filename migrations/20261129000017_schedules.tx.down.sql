@@ -1,0 +1,2 @@
+DROP TABLE schedule_runs;
+DROP TABLE schedules;

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// RerunItems lists what a batch that runs another one again is made of, in the
+// order of their positions after the one given: its URLs with the columns
+// beside them, all of them or only those that failed and that nobody put aside.
+func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, after, limit int) ([]Item, error) {
+	var items []Item
+	query := q.db.NewSelect().Model(&items).Column("position", "url", "extra").Where("batch_id = ? AND position > ?", batchID, after)
+	if failures {
+		query.Where("state = ?", ItemFailed).Where("resolved_at IS NULL")
+	}
+	err := query.Order("position").Limit(int64(limit)).Scan(ctx)
+	return items, translate(err)
+}
+
+// CountPutAside counts the failures of a batch that a person put aside.
+func (q Queries) CountPutAside(ctx context.Context, batchID int64) (int64, error) {
+	n, err := q.count(ctx, `SELECT count(*) FROM items WHERE batch_id = ? AND state = 'failed' AND resolved_at IS NOT NULL`, batchID)
+	return int64(n), err
+}
+
+// Kin is a batch that another is tied to.
+type Kin struct {
+	ID        int64
+	Name      string
+	Rerun     *Rerun
+	CreatedAt time.Time
+}
+
+// PageReruns lists the batches that run one again, newest first.
+func (q Queries) PageReruns(ctx context.Context, batchID int64, limit int) ([]Kin, error) {
+	var rows []Kin
+	err := q.db.NewRaw(`SELECT id, name, rerun, created_at FROM batches WHERE parent_batch_id = ?
+		ORDER BY id DESC LIMIT ?`, batchID, limit).Scan(ctx, &rows)
+	return rows, translate(err)
+}
