@@ -21,6 +21,9 @@ var ErrDeadlock = errors.New("transaction lost a race")
 // up.
 var ErrTooSlow = errors.New("not answered in time")
 
+// ErrUnsearchable reports content that the database can't take apart into words.
+var ErrUnsearchable = errors.New("no words can be made of it")
+
 // translate turns what Postgres says into what callers may test for; it is
 // the only place that knows its codes.
 func translate(err error) error {
@@ -41,6 +44,8 @@ func translate(err error) error {
 		return errors.Join(ErrDeadlock, err)
 	case "57014":
 		return errors.Join(ErrTooSlow, err)
+	case "54000":
+		return errors.Join(ErrUnsearchable, err)
 	}
 	return err
 }

@@ -182,6 +182,8 @@ type Result struct {
 	HTMLSHA256     []byte `bun:"html_sha256"`
 	Version        int
 	PageKey        []byte // Of the page that the URL names, however it is spelled; nil when it isn't known.
+	Mark           Mark   // That it looks empty or blocked, though the page came back; "" when it doesn't.
+	MarkReason     string
 }
 
 // Delivery is one HTTP request that reached the webhook endpoint. Body holds

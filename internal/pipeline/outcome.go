@@ -117,6 +117,7 @@ func newResult(itemID int64, url string, jobID *int64, net store.Net, now time.T
 			r.Links = links
 		}
 	}
+	markResult(r)
 	return r
 }
 

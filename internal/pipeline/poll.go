@@ -81,6 +81,9 @@ func (p *Pipeline) Sweep(ctx context.Context) error {
 	if err := p.sweepUndiagnosed(ctx); err != nil {
 		return fmt.Errorf("look for refused deliveries: %w", err)
 	}
+	if err := p.sweepUnread(ctx); err != nil {
+		return fmt.Errorf("look for results to make findable: %w", err)
+	}
 	if err := p.sweepReplays(ctx, now); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ const (
 	queueUpkeep = "upkeep"
 	// queueRotate must not wait: deliveries are refused meanwhile.
 	queueRotate = "rotate"
+	// queueIndex makes results findable, behind everything else.
+	queueIndex = "index"
 )
 
 // Task bounds. A rescue comes after the longest task could still run, and
@@ -111,6 +113,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &retainWorker{p: p})
 	river.AddWorker(workers, &rotateWorker{p: p})
 	river.AddWorker(workers, &reverifyWorker{p: p})
+	river.AddWorker(workers, &indexWorker{p: p})
 	river.AddWorker(workers, &rollUpWorker{p: p})
 	river.AddWorker(workers, &usageWorker{p: p})
 	cfg := &river.Config{
@@ -123,6 +126,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
 			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
 			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1},
+			queueIndex: {MaxWorkers: 1},
 		}
 		if p.cfg.OnlyReplay {
 			cfg.Queues = map[string]river.QueueConfig{queueSettle: {MaxWorkers: p.cfg.VendorConcurrency}, queueReplay: {MaxWorkers: 1}}

@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"rollcall/store"
+)
+
+// plainText is the text of a result: its Markdown as it is or, without one, what
+// a reader sees of its HTML. It is valid UTF-8 without control characters.
+func plainText(markdown, page []byte) string {
+	if len(bytes.TrimSpace(markdown)) > 0 || len(page) == 0 {
+		return printableText(string(markdown))
+	}
+	return printableText(textOfHTML(page))
+}
+
+// PlainText is the text of a result, or of its beginning, as the search reads
+// it and a snippet shows it.
+func PlainText(markdown, page []byte) string { return plainText(wholeText(markdown), page) }
+
+// wholeText drops a character that a limit cut in two.
+func wholeText(content []byte) []byte {
+	for range utf8.UTFMax - 1 {
+		if r, size := utf8.DecodeLastRune(content); r != utf8.RuneError || size != 1 {
+			break
+		}
+		content = content[:len(content)-1]
+	}
+	return content
+}
+
+// printableText puts blanks in place of what isn't text, and of the
+// characters that turn the direction of what follows them.
+func printableText(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError, r == '\u2028', r == '\u2029', unicode.Is(unicode.Bidi_Control, r):
+			return ' '
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r):
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// textOfHTML is what a page says, without its scripts, styles and tags. It asks
+// nothing of the page's shape: whatever is broken in it comes out as text.
+func textOfHTML(page []byte) string {
+	var out strings.Builder
+	z := html.NewTokenizer(bytes.NewReader(page))
+	var hidden atom.Atom
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return out.String()
+		case html.TextToken:
+			if hidden == 0 {
+				out.Write(z.Text())
+			}
+		case html.StartTagToken:
+			name, _ := z.TagName()
+			switch a := atom.Lookup(name); a {
+			case atom.Script, atom.Style, atom.Template, atom.Svg:
+				if hidden == 0 {
+					hidden = a
+				}
+			case atom.B, atom.I, atom.Em, atom.Strong, atom.Span, atom.A:
+			default:
+				out.WriteByte(' ')
+			}
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			if a := atom.Lookup(name); a == hidden {
+				hidden = 0
+			}
+		case html.SelfClosingTagToken, html.CommentToken, html.DoctypeToken:
+			out.WriteByte(' ')
+		}
+	}
+}
+
+// longestWord is how long a run without a blank may be, in bytes, before the
+// search does without it: what is longer is data, such as a picture's.
+const longestWord = 1000
+
+// searchable is the text without what Postgres stumbles over: runs that are no
+// words, and slashes between words, which it would take for the path of a file.
+func searchable(text string) string {
+	var out strings.Builder
+	out.Grow(len(text))
+	for word := range strings.FieldsFuncSeq(text, breaks) {
+		if len(word) > longestWord {
+			continue
+		}
+		if strings.Contains(word, "/") && !strings.ContainsAny(word, ".@:") {
+			word = strings.ReplaceAll(word, "/", " ")
+		}
+		out.WriteString(word)
+		out.WriteByte(' ')
+	}
+	return out.String()
+}
+
+// breaks reports what stands between two words in any script: blanks, and
+// punctuation that isn't ASCII's, which Postgres knows better.
+func breaks(r rune) bool {
+	return unicode.IsSpace(r) || r > unicode.MaxASCII && unicode.IsPunct(r)
+}
+
+// SearchText is what a person searches for, as the search's own text is: words
+// joined by a slash are a phrase.
+func SearchText(typed string) string {
+	words := strings.Fields(printableText(store.CleanText(typed)))
+	quoted := false
+	for i, word := range words {
+		quotes := strings.Count(word, `"`)
+		if !quoted && quotes == 0 && strings.Contains(word, "/") && !strings.ContainsAny(word, ".@:") {
+			words[i] = slashPhrase(word)
+		} else if quoted || quotes > 0 {
+			words[i] = slashPlain(word)
+		}
+		quoted = quoted != (quotes%2 == 1)
+	}
+	return strings.Join(words, " ")
+}
+
+func slashPhrase(word string) string {
+	without, minus := strings.CutPrefix(word, "-")
+	phrase := `"` + strings.ReplaceAll(without, "/", " ") + `"`
+	if minus {
+		phrase = "-" + phrase
+	}
+	return phrase
+}
+
+func slashPlain(word string) string {
+	if strings.ContainsAny(word, ".@:") {
+		return word
+	}
+	return strings.ReplaceAll(word, "/", " ")
+}
