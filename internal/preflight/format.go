@@ -22,12 +22,12 @@ func formatOf(c Choices, name string, in *file) string {
 	if c.Format != "" {
 		return c.Format
 	}
-	begin := strings.TrimLeft(string(in.head[:min(len(in.head), 4096)]), " \t\r\n")
+	begin := beginning(in)
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
 	switch {
 	case startsXML(begin):
 		return FormatSitemap
-	case strings.HasPrefix(begin, "{"):
+	case strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[{"):
 		return FormatJSONL
 	case strings.HasSuffix(name, ".csv") || strings.HasSuffix(name, ".tsv") || strings.HasSuffix(name, ".tab"):
 		return FormatCSV
@@ -49,4 +49,9 @@ func startsXML(begin string) bool {
 		}
 	}
 	return false
+}
+
+// beginning is the first of a file that is no blank.
+func beginning(in *file) string {
+	return strings.TrimLeft(string(in.head[:min(len(in.head), 4096)]), " \t\r\n")
 }

@@ -43,17 +43,13 @@ func judge(text string) (Line, *url.URL) {
 
 // unreadable says what no URL holds, whatever is mended.
 func unreadable(text string) string {
-	if isASCII(text) {
-		if strings.ContainsFunc(text, isControl) {
-			return "holds a control character"
-		}
-		return ""
-	}
 	if !utf8.ValidString(text) {
 		return "is not valid UTF-8 text"
 	}
 	for _, r := range strings.TrimFunc(text, unseen) {
 		switch {
+		case r == '\n' || r == '\r':
+			return "holds the end of a line"
 		case isControl(r):
 			return "holds a control character"
 		case unicode.Is(unicode.Bidi_Control, r):
@@ -65,10 +61,8 @@ func unreadable(text string) string {
 	return ""
 }
 
-// isControl leaves out the tab, which is a blank, and what ends lines, which only stands inside quotes.
-func isControl(r rune) bool {
-	return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
-}
+// isControl leaves out the tab, which is a blank.
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\t' }
 
 // mend puts right what is wrong with many lines and can be meant in one way only. It returns the URL, and in words
 // what was mended, "" when nothing was.
@@ -260,10 +254,10 @@ func twoURLs(s string) bool {
 	return false
 }
 
-// spacesEscaped writes each blank %20, and of a line broken in two, one.
+// spacesEscaped writes each blank %20.
 func spacesEscaped(s string) string {
 	var b strings.Builder
-	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
+	for _, r := range s {
 		if unicode.IsSpace(r) {
 			b.WriteString("%20")
 			continue

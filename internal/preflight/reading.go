@@ -18,6 +18,7 @@ type reading struct {
 	detected Detected
 	totals   Totals
 	columns  columns
+	entries  int                   // Of sitemaps.
 	left     int64                 // Bytes that may still be read, unpacked.
 	seen     map[[keySize]byte]int // The first line of each canonical form.
 	hosts    map[string]int
