@@ -231,3 +231,27 @@ func (q Queries) AddCalls(ctx context.Context, counts []CallCount) error {
 		Set("n = cc.n + EXCLUDED.n").Exec(ctx)
 	return translate(err)
 }
+
+// countingSinceKey is the setting that says from when on calls are counted.
+const countingSinceKey = "calls_counted_since"
+
+// CallsCountedSince is from when on calls are counted; false when nobody has
+// counted yet.
+func (q Queries) CallsCountedSince(ctx context.Context) (time.Time, bool, error) {
+	text, err := q.Setting(ctx, countingSinceKey)
+	if err != nil || text == "" {
+		return time.Time{}, false, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	return at, err == nil, err
+}
+
+// CountCallsFrom says from when on calls are counted: from now, unless somebody
+// began before.
+func (q Queries) CountCallsFrom(ctx context.Context, now time.Time) (time.Time, error) {
+	text, err := q.InitSetting(ctx, countingSinceKey, now.UTC().Format(time.RFC3339Nano), now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339Nano, text)
+}

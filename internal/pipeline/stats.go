@@ -20,8 +20,6 @@ const (
 	// that belongs to it: longer than any transaction lasts, and than the clocks of
 	// replicas are apart.
 	hourGrace = 15 * time.Minute
-	// countingSinceKey is the setting that says from when on calls are counted.
-	countingSinceKey = "calls_counted_since"
 )
 
 // RollUp counts the hours that are still open, the present one first, and
@@ -64,13 +62,9 @@ func (p *Pipeline) rollUpHour(ctx context.Context, hour, since time.Time) error 
 
 // countingSince is from when on calls are counted: from the first who asks.
 func (p *Pipeline) countingSince(ctx context.Context) (time.Time, error) {
-	text, err := p.store.InitSetting(ctx, countingSinceKey, p.now().UTC().Format(time.RFC3339Nano), p.now())
+	at, err := p.store.CountCallsFrom(ctx, p.now())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look since when calls are counted: %w", err)
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("since when calls are counted: %w", err)
 	}
 	return at, nil
 }
