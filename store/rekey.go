@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/uptrace/bun"
 )
 
 // Others counts the connections that other processes of Rollcall hold to the
@@ -17,7 +19,7 @@ func (t Tx) Others(ctx context.Context) (int64, error) {
 // LockSealed keeps everybody else from writing what is sealed until the
 // transaction ends.
 func (t Tx) LockSealed(ctx context.Context) error {
-	_, err := t.db.NewRaw(`LOCK TABLE webhook_secrets, settings, batches IN EXCLUSIVE MODE`).Exec(ctx)
+	_, err := t.db.NewRaw(`LOCK TABLE webhook_secrets, settings, batches, preflights IN EXCLUSIVE MODE`).Exec(ctx)
 	return translate(err)
 }
 
@@ -35,24 +37,27 @@ func (t Tx) ResealSecret(ctx context.Context, s WebhookSecret) error {
 	return translate(err)
 }
 
-// SealedHeaders are the custom headers of a batch, sealed.
+// SealedHeaders are custom headers, sealed: of a batch, or of a preflight.
 type SealedHeaders struct {
 	ID            int64
 	HeadersSealed []byte
 }
 
-// EveryHeaders lists batches that have custom headers, by id after the one
-// given.
-func (t Tx) EveryHeaders(ctx context.Context, after int64, limit int) ([]SealedHeaders, error) {
+// HeaderTables are the tables that hold custom headers.
+func HeaderTables() []string { return []string{"batches", "preflights"} }
+
+// EveryHeaders lists rows of one of the HeaderTables that have custom headers,
+// by id after the one given.
+func (t Tx) EveryHeaders(ctx context.Context, table string, after int64, limit int) ([]SealedHeaders, error) {
 	var out []SealedHeaders
-	err := t.db.NewRaw(`SELECT id, headers_sealed FROM batches WHERE headers_sealed IS NOT NULL AND id > ?
-		ORDER BY id LIMIT ?`, after, limit).Scan(ctx, &out)
+	err := t.db.NewRaw(`SELECT id, headers_sealed FROM ? WHERE headers_sealed IS NOT NULL AND id > ?
+		ORDER BY id LIMIT ?`, bun.Ident(table), after, limit).Scan(ctx, &out)
 	return out, translate(err)
 }
 
-// ResealHeaders replaces what a batch's custom headers are sealed as.
-func (t Tx) ResealHeaders(ctx context.Context, h SealedHeaders) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `UPDATE batches SET headers_sealed = $2 WHERE id = $1`, h.ID, h.HeadersSealed)
+// ResealHeaders replaces what a row's custom headers are sealed as.
+func (t Tx) ResealHeaders(ctx context.Context, table string, h SealedHeaders) error {
+	_, err := t.db.NewRaw(`UPDATE ? SET headers_sealed = ? WHERE id = ?`, bun.Ident(table), h.HeadersSealed, h.ID).Exec(ctx)
 	return translate(err)
 }
 

@@ -114,17 +114,28 @@ func (r rekeying) secrets(ctx context.Context, tx store.Tx) (int, error) {
 }
 
 func (r rekeying) headers(ctx context.Context, tx store.Tx) (int, error) {
+	n := 0
+	for _, table := range store.HeaderTables() {
+		done, err := r.headersOf(ctx, tx, table)
+		if n += done; err != nil {
+			return n, fmt.Errorf("headers in %s: %w", table, err)
+		}
+	}
+	return n, nil
+}
+
+func (r rekeying) headersOf(ctx context.Context, tx store.Tx, table string) (int, error) {
 	n, after := 0, int64(0)
 	for {
-		rows, err := tx.EveryHeaders(ctx, after, headersGroup)
+		rows, err := tx.EveryHeaders(ctx, table, after, headersGroup)
 		if err != nil || len(rows) == 0 {
 			return n, err
 		}
 		for _, row := range rows {
 			if row.HeadersSealed, err = r.reseal(headersPlace, row.HeadersSealed); err != nil {
-				return n, fmt.Errorf("batch %d: %w", row.ID, err)
+				return n, fmt.Errorf("id %d: %w", row.ID, err)
 			}
-			if err := tx.ResealHeaders(ctx, row); err != nil {
+			if err := tx.ResealHeaders(ctx, table, row); err != nil {
 				return n, err
 			}
 			n, after = n+1, row.ID

@@ -22,11 +22,11 @@ const (
 )
 
 // Kept is what a run of Retain removed.
-type Kept struct{ Emptied, Deliveries, Log int }
+type Kept struct{ Emptied, Deliveries, Log, Preflights int }
 
 // Retain removes what is older than it is to be kept: headers and bodies of
 // deliveries, the deliveries, and rows of the vendor's delivery log, each in
-// small groups with a transaction of its own. What is about a job that has not
+// small groups with a transaction of its own, and preflights whose time is over. What is about a job that has not
 // settled stays, however old it is. It stops when ctx ends; what it left the
 // next run finds.
 func (p *Pipeline) Retain(ctx context.Context) (Kept, error) {
@@ -41,6 +41,9 @@ func (p *Pipeline) Retain(ctx context.Context) (Kept, error) {
 	}
 	if k.Log, _, err = walkOld(ctx, store.Key{}, p.clock.vendorTime(now.Add(-p.cfg.KeepLog)), p.store.DeleteLog); err != nil {
 		return k, fmt.Errorf("remove the delivery log: %w", err)
+	}
+	if k.Preflights, err = p.sweepPreflights(ctx); err != nil {
+		return k, fmt.Errorf("remove preflights: %w", err)
 	}
 	return k, nil
 }
@@ -108,7 +111,8 @@ func (w *retainWorker) Timeout(*river.Job[retainArgs]) time.Duration { return re
 func (w *retainWorker) Work(ctx context.Context, _ *river.Job[retainArgs]) error {
 	k, err := w.p.Retain(ctx)
 	if k != (Kept{}) {
-		w.p.log.InfoContext(ctx, "old deliveries removed", slog.Int("bodies", k.Emptied), slog.Int("deliveries", k.Deliveries), slog.Int("log_rows", k.Log))
+		w.p.log.InfoContext(ctx, "old deliveries and preflights removed", slog.Int("bodies", k.Emptied), slog.Int("deliveries", k.Deliveries), slog.Int("log_rows", k.Log),
+			slog.Int("preflight_steps", k.Preflights))
 	}
 	return err
 }

@@ -1,0 +1,341 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"rollcall/internal/preflight"
+	"rollcall/store"
+)
+
+// What a preflight reads and finds, in the reader's own words.
+type (
+	// Choices are how a person wants a file read.
+	Choices = preflight.Choices
+	// Detected is how it was read in the end.
+	Detected = preflight.Detected
+	// Totals sum the verdicts up.
+	Totals = preflight.Totals
+	// HostCount is how many URLs of a host are to be sent.
+	HostCount = preflight.HostCount
+)
+
+const (
+	// MaxPreflight bounds what is pasted and uploaded for one preflight, in bytes.
+	MaxPreflight = 16 << 20
+	// PreflightKept is how long a preflight is kept.
+	PreflightKept = 24 * time.Hour
+	// MaxStoredDays is how far back stored pages may be looked for.
+	MaxStoredDays = 3650
+)
+
+// PreflightInput is a submission to be looked through: Text is what was pasted.
+// Its Token and LeaveOutBad are not used.
+type PreflightInput struct {
+	Submission
+	Upload     []byte
+	UploadName string
+	// Kept is a preflight of the same owner whose upload is meant, while Upload
+	// is empty; 0 is none.
+	Kept       int64
+	Choices    Choices
+	StoredDays int // URLs whose page was stored in the last days are left out; 0: are not.
+}
+
+// Preflight keeps what was pasted and uploaded, reads it, and returns the
+// preflight's id. It returns *InvalidSubmission, having kept nothing, when a
+// field is wrong; what is wrong with lines is for the preflight to show.
+func (p *Pipeline) Preflight(ctx context.Context, in PreflightInput) (int64, error) {
+	if in.StoredDays < 0 || in.StoredDays > MaxStoredDays {
+		return 0, invalidField("stored_days", fmt.Sprintf("the days are between 0 and %d", MaxStoredDays))
+	}
+	in.Submission = in.withDefaults()
+	if err := p.withKept(ctx, &in); err != nil {
+		return 0, err
+	}
+	if err := in.check(ctx); err != nil {
+		return 0, err
+	}
+	f, err := p.newPreflight(in)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.insertPreflight(ctx, f); err != nil {
+		return 0, err
+	}
+	if err := p.readPreflight(ctx, f, in.Choices, in.StoredDays); err != nil {
+		return 0, fmt.Errorf("preflight %d: %w", f.ID, err)
+	}
+	return f.ID, nil
+}
+
+// KeepUpload keeps an upload for a form that came back with mistakes: browsers
+// forget files. It returns the id that the form then names as Kept.
+func (p *Pipeline) KeepUpload(ctx context.Context, in PreflightInput) (int64, error) {
+	f, err := p.newPreflight(PreflightInput{
+		Submission: Submission{CreatedBy: in.CreatedBy}, Upload: in.Upload, UploadName: in.UploadName,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return f.ID, p.insertPreflight(ctx, f)
+}
+
+func invalidField(field, message string) error {
+	return &InvalidSubmission{Fields: []FieldError{{field, message}}}
+}
+
+// withKept puts the upload of an earlier preflight in place of none.
+func (p *Pipeline) withKept(ctx context.Context, in *PreflightInput) error {
+	if in.Kept == 0 || len(in.Upload) > 0 {
+		return nil
+	}
+	f, err := p.store.Preflight(ctx, in.Kept, in.CreatedBy, p.now())
+	if err == nil {
+		_, in.Upload, err = p.store.PreflightContent(ctx, f.ID)
+		in.UploadName = f.UploadName
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return invalidField("file", "the uploaded file was not kept any longer: choose it again")
+	}
+	return err
+}
+
+// check reports every field that is wrong at once.
+func (in PreflightInput) check(ctx context.Context) error {
+	fields := append(in.Options.check(), checkHeaders(in.Headers)...)
+	fields = append(fields, checkKind(in.Submission)...)
+	if single(in.Kind) {
+		fields = append(fields, FieldError{"kind", "choose automatic, extract or batch"})
+	}
+	if utf8.RuneCountInString(in.Name) > maxName {
+		fields = append(fields, FieldError{"name", fmt.Sprintf("the name is over %d characters", maxName)})
+	}
+	switch {
+	case len(in.Text)+len(in.Upload) > MaxPreflight:
+		fields = append(fields, FieldError{"urls", fmt.Sprintf("over %d MB; submit them in several batches", MaxPreflight>>20)})
+	case strings.TrimSpace(in.Text) == "" && len(in.Upload) == 0 && in.UploadName != "":
+		fields = append(fields, FieldError{"file", "the file is empty"})
+	case strings.TrimSpace(in.Text) == "" && len(in.Upload) == 0:
+		fields = append(fields, FieldError{"urls", "paste at least one URL, or choose a file"})
+	case strings.TrimSpace(in.Text) != "" && len(in.Upload) > 0 && !plainLines(ctx, in.Upload, in.UploadName):
+		fields = append(fields, FieldError{"file", "only a plain text file can go together with pasted lines: submit the two apart"})
+	}
+	if len(fields) > 0 {
+		return &InvalidSubmission{Fields: fields}
+	}
+	return nil
+}
+
+// errEnough ends a reading that has shown what was wanted.
+var errEnough = errors.New("enough was read")
+
+// plainLines reports a file whose lines can follow pasted ones: one URL a line,
+// in the same character set.
+func plainLines(ctx context.Context, content []byte, name string) bool {
+	if !utf8.Valid(content) {
+		return false
+	}
+	found, _, err := preflight.Read(ctx, strings.NewReader(string(content)), name, Choices{}, nil, func(preflight.Line) error { return errEnough })
+	return (err == nil || errors.Is(err, errEnough)) && found.Format == preflight.FormatTXT
+}
+
+// newPreflight is the row, without what reading it will show.
+func (p *Pipeline) newPreflight(in PreflightInput) (*store.Preflight, error) {
+	options, err := json.Marshal(in.Options)
+	if err != nil {
+		return nil, fmt.Errorf("encode the options: %w", err)
+	}
+	now := p.now()
+	f := &store.Preflight{
+		CreatedBy: in.CreatedBy, CreatedAt: now, ExpiresAt: now.Add(PreflightKept), Kind: in.Kind, Options: options,
+		Name: strings.TrimSpace(store.CleanText(in.Name)), Pasted: []byte(in.Text), Upload: in.Upload, UploadName: fileName(in.UploadName),
+		UploadSize: int64(len(in.Upload)), Choices: json.RawMessage(`{}`), StoredDays: in.StoredDays,
+	}
+	if len(in.Headers) > 0 {
+		plain, err := json.Marshal(in.Headers)
+		if err != nil {
+			return nil, fmt.Errorf("encode the headers: %w", err)
+		}
+		f.HeadersSealed = p.sealer.seal(headersPlace, plain)
+	}
+	return f, nil
+}
+
+// preflightFacts is what the audit log tells of a preflight.
+type preflightFacts struct {
+	Pasted     int    `json:"pasted_bytes,omitempty"`
+	Upload     int64  `json:"upload_bytes,omitempty"`
+	UploadName string `json:"upload_name,omitempty"`
+}
+
+func (p *Pipeline) insertPreflight(ctx context.Context, f *store.Preflight) error {
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := tx.InsertPreflight(ctx, f); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, f.CreatedAt, store.Change{
+			What: "preflight.make", Kind: "preflight", ID: strconv.FormatInt(f.ID, 10),
+			After: preflightFacts{Pasted: len(f.Pasted), Upload: f.UploadSize, UploadName: f.UploadName},
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("keep a preflight: %w", err)
+	}
+	return nil
+}
+
+// maxFileName bounds the name of an upload, in bytes.
+const maxFileName = 255
+
+// fileName is a file's own name, fit to be shown: without folders, and without
+// characters that are not seen or turn the text around.
+func fileName(name string) string {
+	name = path.Base(strings.ReplaceAll("/"+store.CleanText(name), `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return '\uFFFD'
+		}
+		return r
+	}, name)
+	if name == "/" || name == "." {
+		return ""
+	}
+	return clip(name, maxFileName)
+}
+
+// Reread reads a preflight's content again, as it is now to be read.
+func (p *Pipeline) Reread(ctx context.Context, id int64, owner *int64, c Choices, storedDays int) error {
+	if storedDays < 0 || storedDays > MaxStoredDays {
+		return invalidField("stored_days", fmt.Sprintf("the days are between 0 and %d", MaxStoredDays))
+	}
+	f, err := p.store.Preflight(ctx, id, owner, p.now())
+	if err != nil {
+		return err
+	}
+	if f.BatchID != nil {
+		return nil // Its page leads to the batch.
+	}
+	if f.Pasted, f.Upload, err = p.store.PreflightContent(ctx, id); err != nil {
+		return err
+	}
+	err = p.readPreflight(ctx, f, c, storedDays)
+	if errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return ofTask(err, "preflight", id)
+}
+
+// PreflightForm is what a preflight was made from, for the form to be gone back
+// to; without the upload, which Kept names.
+func (p *Pipeline) PreflightForm(ctx context.Context, id int64, owner *int64) (PreflightInput, error) {
+	f, err := p.store.Preflight(ctx, id, owner, p.now())
+	if err != nil {
+		return PreflightInput{}, err
+	}
+	pasted, _, err := p.store.PreflightContent(ctx, id)
+	if err != nil {
+		return PreflightInput{}, err
+	}
+	in := PreflightInput{
+		Submission: Submission{Name: f.Name, Kind: f.Kind, Text: string(pasted), CreatedBy: f.CreatedBy},
+		UploadName: f.UploadName, StoredDays: f.StoredDays,
+	}
+	if f.UploadSize > 0 {
+		in.Kept = f.ID
+	}
+	if err := json.Unmarshal(f.Choices, &in.Choices); err != nil {
+		return in, fmt.Errorf("choices of preflight %d: %w", id, err)
+	}
+	in.Options, in.Headers, err = p.readOptions(&store.Batch{ID: id, Options: f.Options, HeadersSealed: f.HeadersSealed})
+	return in, err
+}
+
+// sweepPreflights removes what nobody needs any more of preflights, a few
+// thousand lines at a time, until nothing is left or ctx ends.
+func (p *Pipeline) sweepPreflights(ctx context.Context) (int, error) {
+	for steps := 0; ; steps++ {
+		more, err := p.store.SweepPreflight(ctx, p.now())
+		if err != nil || !more {
+			return steps, err
+		}
+	}
+}
+
+// SubmitPreflight submits what a reading of a preflight accepts, and keeps what
+// it does not with the batch. A second call makes nothing and is answered with
+// the first's batch. ErrReadAgain says that another reading has come since.
+func (p *Pipeline) SubmitPreflight(ctx context.Context, id int64, owner *int64, reading int) (Submitted, error) {
+	var done Submitted
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		// Whoever comes second waits here, and then sees what the first made.
+		f, err := tx.LockPreflight(ctx, id, owner, p.now())
+		if err != nil {
+			return err
+		}
+		if f.BatchID != nil {
+			done, err = preflightBatch(ctx, tx, *f.BatchID)
+			return err
+		}
+		if f.Reading != reading || reading == 0 {
+			return ErrReadAgain
+		}
+		done, err = p.submitReading(ctx, tx, f)
+		return err
+	})
+	if err != nil {
+		return Submitted{}, fmt.Errorf("submit preflight %d: %w", id, err)
+	}
+	p.log.InfoContext(ctx, "preflight submitted", slog.Int64("preflight_id", id), slog.Int64("batch_id", done.BatchID))
+	return done, nil
+}
+
+// ErrReadAgain reports that a preflight was read in another way than the one
+// that was looked at.
+var ErrReadAgain = errors.New("the preflight was read again meanwhile")
+
+func preflightBatch(ctx context.Context, tx store.Tx, id int64) (Submitted, error) {
+	b, err := tx.Batch(ctx, id)
+	if err != nil {
+		return Submitted{}, err
+	}
+	return submitted(b, &read{}), nil
+}
+
+// submitReading makes the batch.
+func (p *Pipeline) submitReading(ctx context.Context, tx store.Tx, f *store.Preflight) (Submitted, error) {
+	if f.Problem != "" {
+		return Submitted{}, invalidField(cmp.Or(f.ProblemField, "format"), f.Problem)
+	}
+	lines, found, err := p.readingLines(ctx, tx, f)
+	if err != nil {
+		return Submitted{}, err
+	}
+	options, headers, err := p.readOptions(&store.Batch{ID: f.ID, Options: f.Options, HeadersSealed: f.HeadersSealed})
+	if err != nil {
+		return Submitted{}, err
+	}
+	s := Submission{Name: f.Name, Kind: f.Kind, Options: options, Headers: headers, CreatedBy: f.CreatedBy}
+	b, err := p.newBatch(s, lines)
+	if err != nil {
+		return Submitted{}, err
+	}
+	b.Columns, b.URLColumn = found.Columns, found.URLColumn
+	if err := p.writeBatch(ctx, tx, b, lines, p.planJobs(s, lines.urls)); err != nil {
+		return Submitted{}, err
+	}
+	if err := tx.SubmittedPreflight(ctx, f.ID, b.ID); err != nil {
+		return Submitted{}, err
+	}
+	return submitted(b, lines), p.auditSubmit(ctx, tx, "batch.submit", b)
+}

@@ -1,0 +1,2 @@
+DROP TABLE preflight_lines;
+DROP TABLE preflights;
