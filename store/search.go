@@ -61,8 +61,9 @@ type SearchFound struct {
 	Cut  bool
 	Back time.Time
 	Rest SearchPlace
-	// Blank reports a text without any word to look for.
-	Blank bool
+	// Blank reports a text without any word to look for, and Without one that
+	// names only what is not to be there: that would be to read every result.
+	Blank, Without bool
 }
 
 // match is a result found, before it is read.
@@ -91,13 +92,8 @@ func (s *Store) Search(ctx context.Context, q Search) (*SearchFound, error) {
 		if _, err := tx.db.NewRaw(`SET LOCAL enable_seqscan = off`).Exec(ctx); err != nil {
 			return err
 		}
-		var nodes int
-		if err := tx.db.NewRaw(`SELECT numnode(websearch_to_tsquery('simple', ?))`, CleanText(q.Text)).Scan(ctx, &nodes); err != nil {
+		if err := tx.understand(ctx, q.Text, out); err != nil || out.Blank || out.Without {
 			return err
-		}
-		if nodes == 0 {
-			out.Blank = true
-			return nil
 		}
 		matches, err := tx.searchPage(ctx, q, out)
 		if err != nil {
@@ -107,6 +103,15 @@ func (s *Store) Search(ctx context.Context, q Search) (*SearchFound, error) {
 		return err
 	})
 	return out, translate(err)
+}
+
+// understand tells whether there is anything to look for.
+func (t Tx) understand(ctx context.Context, text string, out *SearchFound) error {
+	var nodes int
+	var tree string // What of the search an index can answer: T when nothing.
+	err := t.db.NewRaw(`SELECT numnode(q), querytree(q) FROM websearch_to_tsquery('simple', ?) AS q`, CleanText(text)).Scan(ctx, &nodes, &tree)
+	out.Blank, out.Without = nodes == 0, nodes > 0 && (tree == "T" || tree == "")
+	return err
 }
 
 // searchPage finds the matches of one page of the list.

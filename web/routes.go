@@ -101,6 +101,7 @@ func (s *Server) routes() []route {
 		{method: get, path: "/jobs/:id", who: analysts, handle: s.job},
 		{method: get, path: "/jobs/:id/live", who: analysts, handle: s.jobLive, stream: true},
 		{method: post, path: "/jobs/:id/settle", who: operators, handle: s.settleJob},
+		{method: get, path: searchPath, who: analysts, handle: s.search},
 		{method: get, path: "/results/:id", who: analysts, handle: s.result},
 		{method: get, path: "/results/:id/preview", who: analysts, handle: s.previewResult},
 		{method: get, path: "/results/:id/download", who: analysts, handle: s.downloadResult},

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,6 +25,21 @@ func plainText(markdown, page []byte) string {
 // PlainText is the text of a result, or of its beginning, as the search reads
 // it and a snippet shows it.
 func PlainText(markdown, page []byte) string { return plainText(wholeText(markdown), page) }
+
+// ReadableText is PlainText for a person: without the marks of Markdown and
+// the addresses of its links, in one line.
+func ReadableText(markdown, page []byte) string {
+	text := PlainText(markdown, page)
+	text = linkTarget.ReplaceAllString(text, "]")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("#*`|[]~>", r)
+	}), " ")
+}
+
+// linkTarget is where a link or an image of Markdown leads.
+//
+//nolint:gochecknoglobals // A compiled pattern never changes.
+var linkTarget = regexp.MustCompile(`\]\([^()\s]*(\([^()\s]*\)[^()\s]*)*("[^"]*")?\)`)
 
 // wholeText drops a character that a limit cut in two.
 func wholeText(content []byte) []byte {
