@@ -91,6 +91,8 @@ type Config struct {
 	// of the vendor's delivery log are kept; 30, 90 and 90 days.
 	KeepBodies, KeepDeliveries, KeepLog time.Duration
 	RetainEvery                         time.Duration // 1 h.
+	KeepExports                         time.Duration // 72 h.
+	ExportSpace                         int64         // All files that are kept; 2 GB.
 	MirrorPages                         int           // Of one reading of a delivery log; 2000.
 	Signature                           SignatureSettings
 	Fields                              FieldSettings
@@ -124,6 +126,7 @@ func (c Config) withDefaults() Config {
 		{&c.KeepDeliveries, 90 * 24 * time.Hour},
 		{&c.KeepLog, 90 * 24 * time.Hour},
 		{&c.RetainEvery, time.Hour},
+		{&c.KeepExports, 72 * time.Hour},
 	} {
 		if *d.at == 0 {
 			*d.at = d.value
@@ -135,6 +138,7 @@ func (c Config) withDefaults() Config {
 	c.VendorConcurrency = cmp.Or(c.VendorConcurrency, 8)
 	c.QuarantineRows = cmp.Or(c.QuarantineRows, 1000)
 	c.QuarantineBytes = cmp.Or(c.QuarantineBytes, 50e6)
+	c.ExportSpace = cmp.Or(c.ExportSpace, 2e9)
 	c.MirrorPages = cmp.Or(c.MirrorPages, 2000)
 	if c.RetryGaps == nil {
 		c.RetryGaps = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}

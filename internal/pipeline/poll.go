@@ -87,6 +87,9 @@ func (p *Pipeline) Sweep(ctx context.Context) error {
 	if err := p.sweepReplays(ctx, now); err != nil {
 		return err
 	}
+	if err := p.sweepExports(ctx, now); err != nil {
+		return err
+	}
 	held, err := p.store.HeldKnown(ctx, sweepGroup)
 	if err != nil {
 		return fmt.Errorf("look for held events: %w", err)

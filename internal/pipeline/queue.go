@@ -113,6 +113,8 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &retainWorker{p: p})
 	river.AddWorker(workers, &rotateWorker{p: p})
 	river.AddWorker(workers, &reverifyWorker{p: p})
+	river.AddWorker(workers, &exportWorker{p: p})
+	river.AddWorker(workers, &clearWorker{p: p})
 	river.AddWorker(workers, &indexWorker{p: p})
 	river.AddWorker(workers, &rollUpWorker{p: p})
 	river.AddWorker(workers, &usageWorker{p: p})
@@ -125,7 +127,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 		cfg.Queues = map[string]river.QueueConfig{
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
 			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
-			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1},
+			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1}, queueExport: {MaxWorkers: 1},
 			queueIndex: {MaxWorkers: 1},
 		}
 		if p.cfg.OnlyReplay {
@@ -138,7 +140,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 				}, &river.PeriodicJobOpts{ID: "reconcile"})}
 		}
 		if !p.cfg.OnlyReplay {
-			cfg.PeriodicJobs = append(cfg.PeriodicJobs, rollUpOften(), p.retainOften(), usageOften())
+			cfg.PeriodicJobs = append(cfg.PeriodicJobs, rollUpOften(), p.retainOften(), clearOften(), usageOften())
 		}
 	}
 	client, err := river.NewClient(riverdatabasesql.NewWithPgxListener(p.store.SQL(), p.store.Pool()), cfg)
