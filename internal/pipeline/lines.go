@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"rollcall/internal/preflight"
 	"rollcall/store"
 )
 
@@ -22,16 +24,20 @@ type read struct {
 }
 
 // check reports everything that is wrong at once.
-func check(s Submission) (*read, error) {
+func check(ctx context.Context, s Submission) (*read, error) {
 	out := &InvalidSubmission{Fields: append(s.Options.check(), checkHeaders(s.Headers)...)}
 	out.Fields = append(out.Fields, checkKind(s)...)
 	if utf8.RuneCountInString(s.Name) > maxName {
 		out.Fields = append(out.Fields, FieldError{"name", fmt.Sprintf("the name is over %d characters", maxName)})
 	}
-	lines := readLines(s.Text)
+	lines, err := readLines(ctx, s.Text, s.KeepDuplicates)
+	unread, ok := errors.AsType[*preflight.FileError](err)
+	if err != nil && !ok {
+		return nil, err
+	}
 	switch {
-	case lines == nil:
-		out.Fields = append(out.Fields, FieldError{"urls", fmt.Sprintf("over %d lines; submit them in several batches", MaxLines)})
+	case err != nil:
+		out.Fields = append(out.Fields, FieldError{"urls", unread.Reason})
 	case lines.total == 0 && single(s.Kind):
 		out.Fields = append(out.Fields, FieldError{"urls", "enter the URL"})
 	case lines.total == 0:
@@ -71,43 +77,40 @@ func checkKind(s Submission) []FieldError {
 	return out
 }
 
-// readLines takes the text apart, or returns nil when it has too many lines.
-func readLines(text string) *read {
-	out, seen, n := &read{}, map[string]int{}, 0
-	for line := range eachLine(text) {
-		if n++; n > MaxLines {
-			return nil
-		}
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		out.total++
-		fixed, err := CheckURL(line)
-		if err != nil {
-			out.bad = append(out.bad, BadLine{Number: n, Text: clip(line, 300), Reason: err.Error()})
-			out.reject(n, "invalid", line, err.Error())
-			continue
-		}
-		if first, again := seen[fixed]; again {
-			out.duplicates++
-			out.reject(n, "duplicate", line, fmt.Sprintf("is the same as line %d", first))
-			continue
-		}
-		seen[fixed] = n
-		out.urls = append(out.urls, fixed)
-	}
-	return out
-}
-
-// eachLine splits at \n, \r\n and \r alike.
-func eachLine(text string) iter.Seq[string] {
-	return strings.SplitSeq(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(text, "\uFEFF")), "\n")
-}
-
-func (r *read) reject(line int, kind, text, reason string) {
-	r.rejected = append(r.rejected, store.RejectedLine{
-		Line: line, Kind: kind, Text: store.CleanText(clip(text, 2000)), Reason: reason,
+// readLines takes a pasted text apart; a *preflight.FileError says that it can't
+// be read, having too many lines.
+func readLines(ctx context.Context, text string, keepDuplicates bool) (*read, error) {
+	out := &read{}
+	pasted := preflight.Choices{Format: preflight.FormatTXT, Charset: "utf-8", MaxLines: MaxLines, KeepDuplicates: keepDuplicates}
+	_, totals, err := preflight.Read(ctx, strings.NewReader(text), "", pasted, nil, func(l preflight.Line) error {
+		out.take(l)
+		return nil
 	})
+	out.total, out.duplicates = int64(totals.Submitted), int64(totals.Duplicate)
+	return out, err
+}
+
+// take puts a line where its verdict says.
+func (r *read) take(l preflight.Line) {
+	switch l.Verdict {
+	case preflight.Accepted, preflight.Fixed:
+		r.urls = append(r.urls, l.URL)
+	case preflight.Duplicate:
+		r.reject(l)
+	case preflight.Invalid:
+		r.bad = append(r.bad, BadLine{Number: l.Number, Text: clip(l.Original, 300), Reason: l.Reason})
+		r.reject(l)
+	}
+}
+
+func (r *read) reject(l preflight.Line) {
+	line := store.RejectedLine{
+		Line: l.Number, Kind: string(l.Verdict), Text: store.CleanText(clip(l.Original, 2000)), Reason: l.Reason,
+	}
+	if l.DuplicateOf > 0 {
+		line.DuplicateOf = new(int64(l.DuplicateOf))
+	}
+	r.rejected = append(r.rejected, line)
 }
 
 // clip shortens a text to at most n bytes without cutting a character.

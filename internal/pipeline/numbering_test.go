@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
 	"rollcall/store"
 )
@@ -51,7 +52,13 @@ func TestBothNumberingsAreUnderstood(t *testing.T) {
 			urls := sandbox.MadeURLs(6, 15)
 			// Equal but for the spelling, so that only the exact one is meant.
 			urls = append([]string{"https://aside.test/one"}, append(urls, "https://a.sandbox.test", "https://a.sandbox.test/")...)
-			id := r.submit(store.KindBatch, urls...)
+			got, err := r.pipe.Submit(t.Context(), pipeline.Submission{
+				Kind: store.KindBatch, Text: strings.Join(urls, "\n"), KeepDuplicates: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := got.BatchID
 			r.wantBatch(r.ended(id), 8, 1, 0)
 			if got := r.code(id, urls[0]); got != "INVALID_URL" {
 				t.Errorf("got %q, want INVALID_URL", got)

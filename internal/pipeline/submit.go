@@ -32,6 +32,8 @@ type Submission struct {
 	Headers map[string]string
 	// LeaveOutBad submits the good lines although some are bad.
 	LeaveOutBad bool
+	// KeepDuplicates submits a URL as often as it is in the text.
+	KeepDuplicates bool
 	CreatedBy   *int64 // A user; nil for the command line.
 	// Token is the form's own: a second submission of the same with it makes
 	// nothing and is answered with the first. Empty is none.
@@ -90,7 +92,7 @@ func (p *Pipeline) Submit(ctx context.Context, s Submission) (Submitted, error) 
 		return p.TryNow(ctx, s)
 	}
 	s = s.withDefaults()
-	lines, err := check(s)
+	lines, err := check(ctx, s)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -226,7 +228,7 @@ func tokenOf(s Submission, options []byte) *string {
 		return nil
 	}
 	sum := sha256.New()
-	put(sum, s.Token, string(s.Kind), s.Name, s.Text, string(options), strconv.FormatBool(s.LeaveOutBad))
+	put(sum, s.Token, string(s.Kind), s.Name, s.Text, string(options), strconv.FormatBool(s.LeaveOutBad), strconv.FormatBool(s.KeepDuplicates))
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		put(sum, name, s.Headers[name])
 	}

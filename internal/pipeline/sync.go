@@ -30,7 +30,7 @@ const (
 func (p *Pipeline) TryNow(ctx context.Context, s Submission) (Submitted, error) {
 	s.Kind = store.KindSync
 	s = s.withDefaults()
-	lines, err := check(s)
+	lines, err := check(ctx, s)
 	if err != nil {
 		return Submitted{}, err
 	}
