@@ -80,7 +80,7 @@ func (u *unmarked) Read(p []byte) (int, error) {
 	mark := make([]byte, 3)
 	n, err := io.ReadFull(u.in, mark)
 	mark = bytes.TrimPrefix(mark[:n], []byte("\uFEFF"))
-	if err == io.ErrUnexpectedEOF { //nolint:errorlint // As io.ReadFull returns it.
+	if err == io.ErrUnexpectedEOF {
 		err = io.EOF
 	}
 	u.in = io.MultiReader(bytes.NewReader(mark), broken{err}, u.in)

@@ -26,21 +26,17 @@ func (c *columns) add(field string) (int, bool) {
 	if c.of == nil {
 		c.of = map[string]int{}
 	}
-	name := cleanName(field)
-	if isBlank(name) {
-		name = fmt.Sprintf("column %d", len(c.all)+1)
-	}
 	taken := map[string]bool{}
 	for _, other := range c.all {
 		taken[other] = true
 	}
 	c.of[field] = len(c.all)
-	c.all = append(c.all, unusedName(name, taken))
+	c.all = append(c.all, unusedName(nameOf(field, len(c.all)), taken))
 	return c.of[field], true
 }
 
 // beside are all but the URL's own.
-func (c columns) beside() []string {
+func (c *columns) beside() []string {
 	if c.url < 0 || len(c.all) == 0 {
 		return nil
 	}
@@ -135,11 +131,11 @@ const maxColumnName = 200
 func uniqueNames(titles []string, width int) []string {
 	out, taken := make([]string, width), map[string]bool{}
 	for i := range out {
-		name := fmt.Sprintf("column %d", i+1)
-		if i < len(titles) && !isBlank(titles[i]) {
-			name = cleanName(titles[i])
+		title := ""
+		if i < len(titles) {
+			title = titles[i]
 		}
-		out[i] = unusedName(name, taken)
+		out[i] = unusedName(nameOf(title, i), taken)
 		taken[out[i]] = true
 	}
 	return out
@@ -153,13 +149,16 @@ func unusedName(name string, taken map[string]bool) string {
 	return unused
 }
 
-// cleanName makes a name that can be shown and stored.
-func cleanName(title string) string {
+// nameOf makes of a column's title a name that can be shown and stored, or names it after its place.
+func nameOf(title string, at int) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(title, "\uFFFD"))
-	return clip(strings.Join(strings.Fields(name), " "), maxColumnName)
+	if name = strings.Join(strings.Fields(name), " "); isBlank(name) {
+		return fmt.Sprintf("column %d", at+1)
+	}
+	return clip(name, maxColumnName)
 }

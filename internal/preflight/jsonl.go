@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // readJSONL takes one field of the object on each line for a URL; the others are its columns. A line that is a string
@@ -96,7 +97,7 @@ func parseObject(line string) (object, string) {
 	if err != nil {
 		return object{}, notJSON(err)
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // As the decoder returns it.
+	if _, err := d.Token(); err != io.EOF {
 		return object{}, "has something behind its JSON object"
 	}
 	return o, ""
@@ -140,6 +141,9 @@ func readFields(d *json.Decoder) (object, error) {
 func cellOf(value json.RawMessage) (string, bool) {
 	switch value[0] {
 	case '"':
+		if bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
+			return string(value[1 : len(value)-1]), true
+		}
 		var s string
 		err := json.Unmarshal(value, &s)
 		return s, err == nil

@@ -3,6 +3,7 @@ package preflight
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -38,11 +39,11 @@ func (l *lines) next() (textLine, error) {
 		return line, nil
 	}
 	var long []byte // The beginning of a line that did not fit the window.
-	cut, any := false, false
+	cut, begun := false, false
 	for {
 		if l.at == l.to {
 			if err := l.fill(); err != nil {
-				if any && err == io.EOF { //nolint:errorlint // As io.Reader returns it.
+				if begun && err == io.EOF { //nolint:errorlint // As io.Reader returns it.
 					break
 				}
 				return textLine{}, err
@@ -55,7 +56,7 @@ func (l *lines) next() (textLine, error) {
 				continue
 			}
 		}
-		any = true
+		begun = true
 		rest := l.buf[l.at:l.to]
 		end := endOf(rest)
 		if end >= 0 && long == nil {
@@ -81,8 +82,8 @@ func (l *lines) next() (textLine, error) {
 
 // unread has lines given out again, in their order.
 func (l *lines) unread(again []textLine) {
-	for i := len(again) - 1; i >= 0; i-- {
-		l.back = append(l.back, again[i])
+	for _, line := range slices.Backward(again) {
+		l.back = append(l.back, line)
 	}
 }
 
