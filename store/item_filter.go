@@ -88,7 +88,7 @@ func (f ItemFilter) narrowResult(q *bun.SelectQuery) *bun.SelectQuery {
 	if !f.ofResult() {
 		return q
 	}
-	fit := q.NewSelect().TableExpr("results AS fit").ColumnExpr("1").Where("fit.item_id = i.id")
+	fit := q.NewSelect().TableExpr("results AS fit").ColumnExpr("true").Where("fit.item_id = i.id")
 	if f.HTTPStatus > 0 {
 		fit = fit.Where("fit.http_status = ?", f.HTTPStatus)
 	}
@@ -110,5 +110,6 @@ func (f ItemFilter) narrowResult(q *bun.SelectQuery) *bun.SelectQuery {
 	if f.Mark != "" {
 		fit = fit.Where("fit.mark = ?", CleanText(f.Mark))
 	}
-	return q.Where("EXISTS (?)", fit)
+	// Not EXISTS, which the planner may turn into a join with all results.
+	return q.Where("i.state = 'stored' AND (?)", fit)
 }

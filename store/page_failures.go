@@ -46,9 +46,10 @@ func (q Queries) PageFailures(ctx context.Context, f Failed, from Key, limit int
 	return failures, nil
 }
 
-// CountFailures counts the failed items that match up to one more than
-// CountLimit.
+// CountFailures counts the failures that match and wait for a person, up to one
+// more than CountLimit.
 func (q Queries) CountFailures(ctx context.Context, f Failed) (int64, error) {
+	f.Standing = FailureWaiting
 	return q.CountFailed(ctx, f, CountLimit)
 }
 

@@ -117,6 +117,7 @@ type ItemStory struct {
 	BatchName string
 	BatchKind Kind
 	HasResult bool
+	Resolver  string // Who put a failure aside; "" when nobody did, or nobody with an account.
 	Lineage   []LineageStep
 	Sync      *SyncCall // Of a URL tried at once; nil otherwise.
 }
@@ -146,8 +147,9 @@ func (q Queries) PageItem(ctx context.Context, id int64) (*ItemStory, error) {
 	if err := q.db.NewSelect().Model(&story.Item).Where("i.id = ?", id).Scan(ctx); err != nil {
 		return nil, translate(err)
 	}
-	err := q.db.NewRaw(`SELECT b.name, b.kind, EXISTS (SELECT 1 FROM results WHERE item_id = ?) FROM batches b WHERE b.id = ?`,
-		id, story.BatchID).Scan(ctx, &story.BatchName, &story.BatchKind, &story.HasResult)
+	err := q.db.NewRaw(`SELECT b.name, b.kind, EXISTS (SELECT 1 FROM results WHERE item_id = ?),
+			coalesce((SELECT u.name FROM users u WHERE u.id = ?), '') FROM batches b WHERE b.id = ?`,
+		id, story.ResolvedBy, story.BatchID).Scan(ctx, &story.BatchName, &story.BatchKind, &story.HasResult, &story.Resolver)
 	if err != nil {
 		return nil, translate(err)
 	}

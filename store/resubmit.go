@@ -13,6 +13,9 @@ type Failed struct {
 	Code    string
 	Host    string    // As in the URL, in lower case, without a port.
 	Before  time.Time // Those that failed before then.
+	Group   string    // The key of a FailureGroup.
+	// Standing narrows to those that wait for a person, or that one put aside.
+	Standing FailureStanding
 }
 
 // FailedItems lists failed items, the latest first, at most limit of them.
@@ -31,8 +34,17 @@ func (f Failed) where(q *bun.SelectQuery) *bun.SelectQuery {
 	if f.Host != "" {
 		q = q.Where("i.host = ?", f.Host)
 	}
+	if f.Group != "" {
+		q = q.Where("i.failure_group = ?::uuid", f.Group)
+	}
 	if !f.Before.IsZero() {
 		q = q.Where("i.ended_at <= ?", f.Before)
+	}
+	switch f.Standing {
+	case FailureWaiting:
+		q = q.Where("i.resolved_at IS NULL")
+	case FailureResolved:
+		q = q.Where("i.resolved_at IS NOT NULL")
 	}
 	return q
 }

@@ -54,6 +54,7 @@ func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Tim
 	if c == (Counts{Net: c.Net}) {
 		return nil
 	}
+	slot, began := paceSlot(now)
 	var rows []struct {
 		BatchEnd
 		Again bool // It may have ended, which a further statement finds out.
@@ -66,10 +67,12 @@ func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Tim
 				ended_at = CASE WHEN outstanding + ?out = 0 AND NOT EXISTS (`+openCrawl+`) THEN coalesce(ended_at, ?now) END
 			WHERE id = ?id RETURNING id, kind = 'crawl' AND outstanding = 0 AND ended_at IS NULL AS again,
 				coalesce(ended_at = ?now, false) AS ended, accepted - outstanding - failed - cancelled AS stored, failed, cancelled),
-		told AS (SELECT pg_notify('rollcall_batch', id::text) FROM changed)
+		told AS (SELECT pg_notify('rollcall_batch', id::text) FROM changed),
+		paced AS (`+paceSQL+`)
 		SELECT id, again, ended, stored, failed, cancelled FROM changed, told`, named{
 		"accepted": c.Accepted, "column": storedColumn(c.Net), "stored": c.Stored, "failed": c.Failed,
 		"cancelled": c.Cancelled, "charged": c.Charged, "twice": c.ChargedTwice, "out": out, "now": now, "id": batchID,
+		"slot": slot, "began": began, "ended": c.ended(),
 	}).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
 		return translate(err)
@@ -189,14 +192,15 @@ func (c *Counts) leave(was ItemState) {
 }
 
 // insertResult sends the content as parameters, not inside the text, which
-// would be copied and escaped.
+// would be copied and escaped. A trigger notes that its words are to be read.
 func (t Tx) insertResult(ctx context.Context, r *Result) error {
 	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO results (item_id, job_id, net, stored_at, title,
 			markdown, html, links, metadata, http_status, duration_ms, retry_count, charged,
-			markdown_sha256, html_sha256, page_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+			markdown_sha256, html_sha256, page_key, mark, mark_reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		r.ItemID, r.JobID, r.Net, r.StoredAt, r.Title, r.Markdown, r.HTML, r.Links, r.Metadata,
-		r.HTTPStatus, r.DurationMS, r.RetryCount, r.Charged, digest(r.Markdown), digest(r.HTML), r.PageKey)
+		r.HTTPStatus, r.DurationMS, r.RetryCount, r.Charged, digest(r.Markdown), digest(r.HTML), r.PageKey,
+		string(r.Mark), r.MarkReason)
 	return translate(err)
 }
 

@@ -23,7 +23,10 @@ func (s *Server) failures(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := views.FailuresProps{Code: filter.Code, Host: filter.Host, Resubmit: resubmitPath(filter)}
+	props := views.FailuresProps{
+		Code: filter.Code, Host: filter.Host, Standing: standingParam(filter.Standing), GroupKey: filter.Group,
+		Resubmit: planPath("/resubmit", filter), Resolve: planPath("/failures/resolve", filter), AllGroups: failuresPath(ungrouped(filter)),
+	}
 	if filter.BatchID > 0 {
 		batch, err := s.store.PageBatch(c.Request().Context(), filter.BatchID)
 		if err != nil {
@@ -74,21 +77,71 @@ func filterValues(f store.Failed) url.Values {
 	if f.BatchID > 0 {
 		values.Set("batch", idText(f.BatchID))
 	}
+	if f.Group != "" {
+		values.Set("group", f.Group)
+	}
+	if standing := standingParam(f.Standing); standing != "" {
+		values.Set("standing", standing)
+	}
 	return values
+}
+
+// standingParam is a standing as an address says it; those that wait need no
+// saying.
+func standingParam(s store.FailureStanding) string {
+	switch s {
+	case store.FailureWaiting:
+		return ""
+	case store.FailureResolved:
+		return string(s)
+	}
+	return standingAll
+}
+
+func ungrouped(f store.Failed) store.Failed {
+	f.Group = ""
+	return f
 }
 
 func failuresPath(f store.Failed) string { return address("/failures", filterValues(f)) }
 
-func resubmitPath(f store.Failed) string {
+// planPath leads to a plan for all failures that match.
+func planPath(path string, f store.Failed) string {
 	values := filterValues(f)
 	values.Set("all", "1")
-	return address("/resubmit", values)
+	return address(path, values)
+}
+
+// groupsListed is how many groups of failures a page lists at most.
+const groupsListed = 50
+
+// failureGroups groups the failures that match, the largest groups first.
+func (s *Server) failureGroups(ctx context.Context, f store.Failed, most int) (views.FailureGroups, error) {
+	found, err := s.store.PageFailureGroups(ctx, f, most)
+	shown := views.FailureGroups{
+		Looked: views.Known(found.Looked), Cut: found.Cut, Others: views.Known(found.Others), All: failuresPath(ungrouped(f)),
+		MayResolve: f.Standing != store.FailureResolved,
+	}
+	for i := range found.Groups {
+		g := &found.Groups[i]
+		of := f
+		of.Group = g.Key
+		shown.Groups = append(shown.Groups, views.FailureGroup{
+			Key: g.Key, Code: g.Code, Host: g.Host, Message: g.Message, Count: capped(g.Count), First: g.First, Last: g.Last,
+			SampleID: idText(g.Sample), SampleURL: g.SampleURL, SampleMessage: g.SampleMessage, Retryable: g.Retryable,
+			Path: failuresPath(of), Resubmit: planPath("/resubmit", of), Resolve: planPath("/failures/resolve", of),
+		})
+	}
+	return shown, err
 }
 
 func (s *Server) fillFailures(c echo.Context, filter store.Failed, from store.Key, props *views.FailuresProps) error {
 	ctx := c.Request().Context()
 	rows, err := s.store.PageFailures(ctx, filter, from, pageRows+1)
 	if err != nil {
+		return err
+	}
+	if props.Groups, err = s.failureGroups(ctx, filter, groupsListed); err != nil {
 		return err
 	}
 	codes, err := s.store.PageFailureCodes(ctx)
@@ -116,5 +169,6 @@ func failureRow(row *store.FailureRow) views.FailureRow {
 		ItemID: idText(row.ID), URL: row.URL, Code: row.ErrorCode, Message: row.ErrorMessage,
 		Retryable: row.ErrorRetryable, BatchID: idText(row.BatchID), BatchName: row.BatchName,
 		JobID: idOrNone(row.CurrentJobID), Attempts: row.Attempts, At: latest(row.CreatedAt, row.EndedAt),
+		ResolvedAt: orZero(row.ResolvedAt), Note: row.ResolvedNote,
 	}
 }

@@ -49,6 +49,9 @@ func itemProps(story *store.ItemStory) views.ItemProps {
 	if story.State == store.ItemStored {
 		p.Code, p.Message = "", ""
 	}
+	if story.ResolvedAt != nil {
+		p.Resolved = &views.Resolved{At: *story.ResolvedAt, By: someone(story.Resolver), Note: story.ResolvedNote}
+	}
 	for i := range story.Lineage {
 		p.Lineage = append(p.Lineage, lineageRow(story, &story.Lineage[i]))
 	}

@@ -236,7 +236,7 @@ type fakePipeline struct {
 	tried      []pipeline.Submission
 	cancelled  []int64 // Batches; jobs negative.
 	resent     [][]int64
-	matched    []pipeline.ResubmitFilter
+	aside      []asideCall
 	cancelPlan pipeline.CancelPlan
 	sick       error
 	unknown    string
@@ -304,11 +304,25 @@ func (f *fakePipeline) Resubmit(_ context.Context, ids []int64) (pipeline.Resubm
 	return pipeline.Resubmitted{Items: int64(len(ids)), Jobs: 1}, nil
 }
 
-func (f *fakePipeline) ResubmitMatching(_ context.Context, filter pipeline.ResubmitFilter) (pipeline.Resubmitted, error) {
+// asideCall is a press of Resolve, or without a note of Unresolve.
+type asideCall struct {
+	ids    []int64
+	note   string
+	before time.Time
+}
+
+func (f *fakePipeline) Resolve(_ context.Context, ids []int64, note string, before time.Time) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.matched = append(f.matched, filter)
-	return pipeline.Resubmitted{Items: 7, Jobs: 2}, nil
+	f.aside = append(f.aside, asideCall{ids, note, before})
+	return int64(len(ids)), nil
+}
+
+func (f *fakePipeline) Unresolve(_ context.Context, ids []int64) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.aside = append(f.aside, asideCall{ids: ids})
+	return int64(len(ids)), nil
 }
 
 func (f *fakePipeline) URLsPerJob() int { return 1000 }

@@ -24,10 +24,11 @@ type Pipeline interface {
 	PlanCancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
 	CancelBatch(ctx context.Context, batchID int64) (pipeline.CancelPlan, error)
 	CancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
-	// Resubmit sends failed or cancelled items again; ResubmitMatching sends
-	// failures that match.
+	// Resubmit sends failed or cancelled items again.
 	Resubmit(ctx context.Context, itemIDs []int64) (pipeline.Resubmitted, error)
-	ResubmitMatching(ctx context.Context, f pipeline.ResubmitFilter) (pipeline.Resubmitted, error)
+	// Resolve puts failures aside with a note, Unresolve puts them back.
+	Resolve(ctx context.Context, itemIDs []int64, note string, before time.Time) (int64, error)
+	Unresolve(ctx context.Context, itemIDs []int64) (int64, error)
 	// URLsPerJob is how many URLs of a batch one job carries at most.
 	URLsPerJob() int
 	// KnownEndpoint reports whether an endpoint is one of ours, from memory as

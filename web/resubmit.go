@@ -1,10 +1,13 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -40,9 +43,31 @@ func pickedItems(values url.Values) (picked, error) {
 	return p, err
 }
 
-// failedFilter reads which failures a list or a plan is about.
+// groupKey is how the key of a group of failures is spelled.
+var groupKey = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// standingAll asks for failures whatever people did with them.
+const standingAll = "all"
+
+// failedFilter reads which failures a list or a plan is about: those that wait
+// for a person, unless it says otherwise.
 func failedFilter(values url.Values) (store.Failed, error) {
-	f := store.Failed{Code: clean(values.Get("code"), 100), Host: typedHost(values.Get("host"))}
+	f := store.Failed{
+		Code: clean(values.Get("code"), 100), Host: typedHost(values.Get("host")), Group: strings.ToLower(values.Get("group")),
+		Standing: store.FailureWaiting,
+	}
+	switch values.Get("standing") {
+	case "", string(store.FailureWaiting):
+	case string(store.FailureResolved):
+		f.Standing = store.FailureResolved
+	case standingAll:
+		f.Standing = ""
+	default:
+		return f, notFound()
+	}
+	if f.Group != "" && !groupKey.MatchString(f.Group) {
+		return f, notFound()
+	}
 	if text := values.Get("batch"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id <= 0 {
@@ -51,6 +76,36 @@ func failedFilter(values url.Values) (store.Failed, error) {
 		f.BatchID = id
 	}
 	return f, nil
+}
+
+// pickedByPlan reads what the press of a plan is about: the ticked items, or the
+// set that the plan froze, as they were at the time that it names.
+func (s *Server) pickedByPlan(form url.Values) (picked, time.Time, error) {
+	p, err := pickedItems(form)
+	if err != nil {
+		return p, time.Time{}, err
+	}
+	micros, err := strconv.ParseInt(form.Get("before"), 10, 64)
+	before := time.UnixMicro(micros).UTC()
+	whole := true
+	if p.all {
+		p.ids, whole = thaw(form.Get("set"), resubmitMost)
+	}
+	if err != nil || !whole || micros <= 0 || before.After(s.now().Add(time.Minute)) {
+		return p, before, badRequest("The plan is damaged, so nothing was done. Open it again.", err)
+	}
+	return p, before, nil
+}
+
+// frozenFailures are the failures that match, at most as many of the latest as
+// one press takes, and whether there are more.
+func (s *Server) frozenFailures(ctx context.Context, f store.Failed) ([]int64, bool, error) {
+	ids, err := s.store.FailedItems(ctx, f, resubmitMost+1)
+	if err != nil {
+		return nil, false, err
+	}
+	ids, more := cut(ids, resubmitMost)
+	return ids, more, nil
 }
 
 // planResubmit is GET /resubmit: what would be asked for again, and what that
@@ -89,16 +144,17 @@ func (s *Server) planMatching(c echo.Context, f store.Failed, props *views.Resub
 		}
 		props.BatchID, props.BatchName = idText(f.BatchID), batch.Name
 	}
-	count, err := s.countFailed(ctx, f)
+	props.Standing, props.Group = standingParam(f.Standing), f.Group
+	ids, more, err := s.frozenFailures(ctx, f)
 	if err != nil {
 		return err
 	}
-	sum, err := s.store.PageAgainMatching(ctx, f, resubmitMost, s.pipeline.URLsPerJob())
+	sum, err := s.store.PageAgain(ctx, ids, f.Before, s.pipeline.URLsPerJob())
 	if err != nil {
 		return err
 	}
 	fillAgain(props, sum)
-	props.URLs.More, props.Requests.More, props.Jobs.More = count.More, count.More, count.More
+	props.Set, props.More = freeze(ids), more
 	first, err := s.store.PageFailures(ctx, f, store.Key{}, resubmitShown)
 	for i := range first {
 		props.First = append(props.First, itemRow(&first[i].ItemRow))
@@ -154,20 +210,15 @@ func (s *Server) resubmit(c echo.Context) error {
 		return err
 	}
 	form := r.PostForm
-	p, err := pickedItems(form)
+	p, before, err := s.pickedByPlan(form)
 	if err != nil {
 		return err
-	}
-	micros, err := strconv.ParseInt(form.Get("before"), 10, 64)
-	before := time.UnixMicro(micros).UTC()
-	if err != nil || micros <= 0 || before.After(s.now().Add(time.Minute)) {
-		return badRequest("The plan is damaged, so nothing was resubmitted. Open it again.", err)
 	}
 	done, back, err := s.resubmitPicked(c, p, before)
 	if err != nil {
 		return fmt.Errorf("resubmit: %w", err)
 	}
-	if err := s.flash(c, resubmittedLevel(done), resubmittedText(done)); err != nil {
+	if err := s.flash(c, resubmittedLevel(done), resubmittedText(done, form.Get("more") != "")); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, back)
@@ -178,9 +229,13 @@ func (s *Server) resubmitPicked(c echo.Context, p picked, before time.Time) (pip
 	if !p.all {
 		return s.resubmitTicked(c, p.ids, before)
 	}
-	p.filter.Before = before
-	done, err := s.pipeline.ResubmitMatching(c.Request().Context(), pipeline.ResubmitFilter(p.filter))
-	return done, failuresPath(p.filter), err
+	back := failuresPath(p.filter)
+	ids, err := s.store.EndedIDs(c.Request().Context(), p.ids, before)
+	if err != nil || len(ids) == 0 {
+		return pipeline.Resubmitted{}, back, err
+	}
+	done, err := s.pipeline.Resubmit(c.Request().Context(), ids)
+	return done, back, err
 }
 
 func (s *Server) resubmitTicked(c echo.Context, ids []int64, before time.Time) (pipeline.Resubmitted, string, error) {
@@ -213,11 +268,11 @@ func resubmittedLevel(done pipeline.Resubmitted) string {
 	return "success"
 }
 
-func resubmittedText(done pipeline.Resubmitted) string {
+func resubmittedText(done pipeline.Resubmitted, more bool) string {
 	switch {
 	case done.Items == 0:
 		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more."
-	case done.Left > 0:
+	case more:
 		return number(done.Items) + " URLs were resubmitted. As many as one press takes: more match, so press again for those."
 	case done.Items == 1:
 		return "1 URL was resubmitted."

@@ -107,6 +107,9 @@ func (s *Server) routes() []route {
 		{method: get, path: "/results/:id/download", who: analysts, handle: s.downloadResult},
 
 		{method: get, path: "/failures", who: analysts, handle: s.failures},
+		{method: get, path: "/failures/resolve", who: analysts, handle: s.planResolve},
+		{method: post, path: "/failures/resolve", who: analysts, handle: s.resolve},
+		{method: post, path: "/failures/reopen", who: analysts, handle: s.unresolve},
 		{method: get, path: "/resubmit", who: analysts, handle: s.planResubmit},
 		{method: post, path: "/resubmit", who: analysts, handle: s.resubmit},
 		{method: get, path: receivedPath, who: analysts, handle: s.deliveries},

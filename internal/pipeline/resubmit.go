@@ -9,29 +9,12 @@ import (
 	"rollcall/store"
 )
 
-const (
-	// resubmitGroup bounds the items of one transaction.
-	resubmitGroup = 1000
-	// resubmitMost bounds the items of one call.
-	resubmitMost = 20_000
-)
-
-// ResubmitFilter selects failures; a zero member selects all.
-type ResubmitFilter struct {
-	BatchID int64
-	Code    string
-	Host    string
-	// Before leaves out what failed later, so that a run does not send again what
-	// it has sent already. Zero is now.
-	Before time.Time
-}
+// resubmitGroup bounds the items of one transaction.
+const resubmitGroup = 1000
 
 // Resubmitted is what became of a resubmission.
 type Resubmitted struct {
 	Items, Jobs int64
-	// Left is how many matched beyond what one call sends, at most one call's
-	// worth more.
-	Left int64
 }
 
 // Resubmit sends failed or cancelled items again, in new jobs that join their
@@ -48,37 +31,6 @@ func (p *Pipeline) Resubmit(ctx context.Context, itemIDs []int64) (Resubmitted, 
 	}
 	p.log.InfoContext(ctx, "resubmitted at a person's word", slog.Int64("items", done.Items), slog.Int64("jobs", done.Jobs))
 	return done, nil
-}
-
-// ResubmitMatching sends again all that failed and matches, at most 20,000 a
-// call.
-func (p *Pipeline) ResubmitMatching(ctx context.Context, f ResubmitFilter) (Resubmitted, error) {
-	ids, err := p.matching(ctx, f, 2*resubmitMost)
-	if err != nil {
-		return Resubmitted{}, err
-	}
-	left := max(0, len(ids)-resubmitMost)
-	done, err := p.Resubmit(ctx, ids[:len(ids)-left])
-	done.Left = int64(left)
-	return done, err
-}
-
-// CountMatching is how many failures match; exact up to what one call sends,
-// and one more beyond.
-func (p *Pipeline) CountMatching(ctx context.Context, f ResubmitFilter) (int64, bool, error) {
-	ids, err := p.matching(ctx, f, resubmitMost+1)
-	return int64(min(len(ids), resubmitMost)), len(ids) <= resubmitMost, err
-}
-
-func (p *Pipeline) matching(ctx context.Context, f ResubmitFilter, limit int) ([]int64, error) {
-	if f.Before.IsZero() {
-		f.Before = p.now()
-	}
-	ids, err := p.store.FailedItems(ctx, store.Failed(f), limit)
-	if err != nil {
-		return nil, fmt.Errorf("look for failures: %w", err)
-	}
-	return ids, nil
 }
 
 // reopening is one batch's items on their way to new jobs.

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Bounds of a look for stuck items.
+const (
+	stuckJobs   = 200 // Open jobs of the batch, the oldest.
+	stuckItems  = 500 // Their outstanding items.
+	usualJobs   = 400 // Jobs settled last, of all batches.
+	usualPerJob = 50
+)
+
+// OpenItem is an outstanding item whose job the vendor has.
+type OpenItem struct {
+	ID           int64
+	URL          string `bun:"url"`
+	Host         string
+	JobID        int64
+	AcceptedAt   time.Time // When the vendor took the job.
+	VendorStatus string
+	Polls        int
+	WebhookAt    *time.Time
+}
+
+// PageOldestOpen lists the outstanding items of a batch's oldest open jobs that
+// the vendor took by the given time, the oldest first; at most 500 of 200 jobs.
+func (q Queries) PageOldestOpen(ctx context.Context, batchID int64, by time.Time) ([]OpenItem, error) {
+	var items []OpenItem
+	err := q.db.NewRaw(`SELECT i.id, i.url, i.host, j.id AS job_id, j.accepted_at, j.vendor_status, j.polls, j.webhook_at
+		FROM (SELECT id, accepted_at, vendor_status, polls, webhook_at FROM jobs
+			WHERE batch_id = ? AND state = 'accepted' AND accepted_at <= ? ORDER BY accepted_at, id LIMIT ?) j
+		JOIN items i ON i.current_job_id = j.id AND i.state = 'outstanding'
+		ORDER BY j.accepted_at, j.id, i.position LIMIT ?`, batchID, by, stuckJobs, stuckItems).Scan(ctx, &items)
+	return items, translate(err)
+}
+
+// Usual is how long answers took lately, from when the vendor took the job
+// until the item was stored.
+type Usual struct {
+	Host    string // "" with All.
+	All     bool   // Of every host together.
+	Answers int64
+	P95     time.Duration // 19 in 20 were no slower.
+}
+
+// PageUsual tells it by host, and of all hosts together, from what the newest
+// 400 settled jobs stored, at most 50 items of each.
+func (q Queries) PageUsual(ctx context.Context) ([]Usual, error) {
+	var rows []struct {
+		Host    *string
+		Answers int64
+		Seconds float64
+	}
+	err := q.db.NewRaw(`SELECT s.host, count(*) AS answers, percentile_disc(0.95) WITHIN GROUP (ORDER BY s.seconds) AS seconds
+		FROM (SELECT id, accepted_at FROM jobs WHERE state = 'settled' AND accepted_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?) j
+		CROSS JOIN LATERAL (SELECT i.host, extract(epoch FROM i.ended_at - j.accepted_at)::float8 AS seconds FROM items i
+			WHERE i.current_job_id = j.id AND i.state = 'stored' LIMIT ?) s
+		GROUP BY GROUPING SETS ((s.host), ())`, usualJobs, usualPerJob).Scan(ctx, &rows)
+	usual := make([]Usual, 0, len(rows))
+	for _, row := range rows {
+		u := Usual{All: row.Host == nil, Answers: row.Answers, P95: time.Duration(max(0, row.Seconds) * float64(time.Second))}
+		if row.Host != nil {
+			u.Host = *row.Host
+		}
+		if row.Answers > 0 {
+			usual = append(usual, u)
+		}
+	}
+	return usual, translate(err)
+}
