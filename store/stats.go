@@ -255,3 +255,32 @@ func (q Queries) CountCallsFrom(ctx context.Context, now time.Time) (time.Time, 
 	}
 	return time.Parse(time.RFC3339Nano, text)
 }
+
+// Add adds what another hour came to; the hour itself stays.
+func (h *HourStats) Add(o *HourStats) {
+	for _, pair := range [][2]*int64{
+		{&h.StoredWebhook, &o.StoredWebhook},
+		{&h.StoredPoll, &o.StoredPoll},
+		{&h.StoredReconcile, &o.StoredReconcile},
+		{&h.StoredReplay, &o.StoredReplay},
+		{&h.StoredSync, &o.StoredSync},
+		{&h.JobsCompleted, &o.JobsCompleted},
+		{&h.JobsFailed, &o.JobsFailed},
+		{&h.JobsCancelled, &o.JobsCancelled},
+		{&h.InTime, &o.InTime},
+		{&h.RepairedPoll, &o.RepairedPoll},
+		{&h.RepairedReconcile, &o.RepairedReconcile},
+		{&h.RepairedReplay, &o.RepairedReplay},
+		{&h.Charged, &o.Charged},
+		{&h.ComparedJobs, &o.ComparedJobs},
+		{&h.CallsEachSecond, &o.CallsEachSecond},
+		{&h.CallsBackoff, &o.CallsBackoff},
+		{&h.DeliveriesAccepted, &o.DeliveriesAccepted},
+		{&h.DeliveriesDuplicate, &o.DeliveriesDuplicate},
+		{&h.DeliveriesRefused, &o.DeliveriesRefused},
+	} {
+		*pair[0] += *pair[1]
+	}
+	h.SubmitLatency = h.SubmitLatency.Plus(o.SubmitLatency)
+	h.VendorLatency = h.VendorLatency.Plus(o.VendorLatency)
+}

@@ -56,7 +56,7 @@ func finished() views.RollCall { return rollCall(0, 4, 11, 0, 0, nets(1621, 240,
 func stories() []story {
 	var all []story
 	for _, some := range [][]story{
-		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(),
+		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(), searchStories(),
 		kindStories(), planStories(), foreignStories(), webhookStories(), sentStories(),
 		rotationStories(), replayStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
 	} {
@@ -76,55 +76,6 @@ func entryStories() []story {
 			Layout: layout("Set up", "", ""), Token: "wrong-token", Name: "carol",
 			Errors: views.Errors{"token": "This token isn't the one in the log.", "password": "Use at least 10 characters."},
 		})},
-	}
-}
-
-func overviewStories() []story {
-	busy := overviewProps(views.RoleOperator)
-	troubled := overviewProps(views.RoleOperator)
-	troubled.Layout.Alerts = []views.Alert{{
-		Level: "danger", Title: "Dispatch is paused", Resume: true,
-		Text: "The vendor answered 402: the plan's tokens are used up. Nothing new is sent until somebody resumes.",
-	}}
-	troubled.System.Paused, troubled.System.PausedReason = true, "402 from the vendor"
-	troubled.System.Submit = views.GateState{Closed: true, Until: now().Add(90 * time.Second)}
-	troubled.System.Effective, troubled.System.ModeSince = "poll", before(3*time.Minute)
-	troubled.System.ModeReason = "the webhook for batch_completed was switched off"
-	troubled.Webhooks[0].Refused = views.Known(85)
-	troubled.Webhooks[1].State, troubled.Webhooks[1].Refused = "inactive", views.Known(1)
-	troubled.Webhooks[2].State = "secret_unknown"
-	troubled.Running, troubled.Live = nil, false
-	paused := troubled
-	paused.Layout.User = &views.User{Name: "alice", Role: views.RoleAnalyst}
-	fresh := views.OverviewProps{
-		Layout: layout("Overview", views.SectionOverview, views.RoleAnalyst),
-		System: views.SystemState{Mode: "poll", Queue: views.Known(0), Open: views.Known(0)},
-	}
-	return []story{
-		{"overview", views.Overview(busy)},
-		{"overview-trouble", views.Overview(troubled)},
-		{"overview-trouble-analyst", views.Overview(paused)},
-		{"overview-fresh", views.Overview(fresh)},
-	}
-}
-
-func overviewProps(role string) views.OverviewProps {
-	total := together(days())
-	return views.OverviewProps{
-		Layout: layout("Overview", views.SectionOverview, role), Live: true,
-		Running: batchRows()[:2], Latest: batchRows()[2:], Days: days(), Total: total,
-		System: views.SystemState{
-			Mode: "auto", Effective: "webhook", ModeSince: before(26 * time.Hour),
-			ModeReason: "49 of the last 50 completed jobs had their webhook within 60 s", Queue: views.Known(3), Open: views.Known(6),
-			Alarm: "the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that", AlarmAt: before(9 * time.Second),
-		},
-		Webhooks: []views.WebhookHealth{
-			{ID: "1", Event: "extraction.completed", State: "active", LastDelivery: before(4 * time.Second), OnTime: views.Known(47), OutOf: views.Known(50)},
-			{ID: "2", Event: "batch.completed", State: "active", LastDelivery: before(8 * time.Minute), OnTime: views.Known(9), OutOf: views.Known(10)},
-			{ID: "3", Event: "crawl.completed", State: "active"},
-		},
-		Last:     &runs()[0],
-		Failures: views.Known(9),
 	}
 }
 

@@ -29,6 +29,10 @@ const (
 
 // overview is GET /.
 func (s *Server) overview(c echo.Context) error {
+	span := c.QueryParam("span")
+	if span != views.SpanTwoDays && span != views.SpanMonth {
+		span = views.SpanDay
+	}
 	props, err := s.overviewProps(c.Request().Context())
 	if err != nil {
 		return err
@@ -36,15 +40,21 @@ func (s *Server) overview(c echo.Context) error {
 	if props.Layout, err = s.layout(c, "Overview", views.SectionOverview); err != nil {
 		return err
 	}
+	if err := s.overviewStats(c.Request().Context(), &props, span, props.Layout.Zone); err != nil {
+		return err
+	}
+	props.Layout.Scripts = []string{"uplot.min.js", "charts.js"}
 	props.Live = true
 	return render(c, http.StatusOK, views.Overview(props))
 }
 
-// overviewProps is the overview without what depends on who looks at it.
+// overviewProps is the live part of the overview, which doesn't depend on who
+// looks at it.
 func (s *Server) overviewProps(ctx context.Context) (views.OverviewProps, error) {
 	var props views.OverviewProps
 	for _, part := range []func(context.Context, *views.OverviewProps) error{
-		s.overviewBatches, s.overviewRollCall, s.overviewSystem, s.overviewWebhooks, s.overviewForeign,
+		s.overviewBatches, s.overviewRollCall, s.overviewSystem, s.overviewWebhooks, s.overviewForeign, s.overviewHappened,
+		s.overviewVerdict,
 	} {
 		if err := part(ctx, &props); err != nil {
 			return props, fmt.Errorf("overview: %w", err)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"rollcall/internal/geonode"
 	"rollcall/store"
 )
 
@@ -51,4 +52,10 @@ func (p *Pipeline) VendorAhead() (time.Duration, bool) {
 	p.clock.mu.Lock()
 	defer p.clock.mu.Unlock()
 	return p.clock.offset, p.clock.heard
+}
+
+// AskingCall reports calls of a kind that are made to learn what became of jobs
+// and to read their results. The others are needed whoever asks.
+func AskingCall(kind string) bool {
+	return kind != geonode.CallSubmit && kind != geonode.CallSync && kind != geonode.CallCancel
 }

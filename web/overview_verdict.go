@@ -1,0 +1,186 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// happenedShown is how many things are listed that happened last.
+const happenedShown = 8
+
+// overviewVerdict says whether all is well and since when. It goes by what the
+// parts before it found.
+func (s *Server) overviewVerdict(ctx context.Context, p *views.OverviewProps) error {
+	v := &p.Verdict
+	var err error
+	if v.Rolled, err = s.store.LastRollUp(ctx); err != nil {
+		return err
+	}
+	bad, err := s.badNow(ctx, &p.System)
+	if err != nil {
+		return err
+	}
+	look := lookNow(p)
+	v.Troubles = append(bad, look...)
+	switch {
+	case len(bad) > 0:
+		v.Level = views.VerdictBad
+	case len(look) > 0:
+		v.Level = views.VerdictLook
+	default:
+		return s.wellSince(ctx, v)
+	}
+	return nil
+}
+
+// badNow lists what stands still or needs somebody.
+func (s *Server) badNow(ctx context.Context, system *views.SystemState) ([]views.Trouble, error) {
+	var bad []views.Trouble
+	alerts, err := s.alerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range alerts {
+		bad = append(bad, views.Trouble{At: each.Since, Text: each.Title})
+	}
+	if system.Alarm != "" {
+		bad = append(bad, views.Trouble{Text: "Alarm: " + system.Alarm})
+	}
+	if err := s.pipeline.WorkersHealthy(); err != nil {
+		bad = append(bad, views.Trouble{Text: "The background work of this server stands still"})
+	}
+	return bad, nil
+}
+
+// lookNow lists what goes on, but not as it should: webhooks that are there and
+// not relied on.
+func lookNow(p *views.OverviewProps) []views.Trouble {
+	if len(p.Webhooks) == 0 || p.System.Effective != string(pipeline.ModePoll) {
+		return nil
+	}
+	return []views.Trouble{{At: p.System.ModeSince, Text: "Webhooks aren't relied on: " + p.System.ModeReason}}
+}
+
+// wellSince finds the last trouble that is over, and where there was none the
+// first batch.
+func (s *Server) wellSince(ctx context.Context, v *views.Verdict) error {
+	first, err := s.store.FirstBatch(ctx)
+	if err != nil {
+		return err
+	}
+	v.Level, v.Since = views.VerdictWell, first
+	if first.IsZero() {
+		v.Level = views.VerdictNew
+	}
+	last, err := s.store.PageLastTroubles(ctx)
+	if err != nil {
+		return err
+	}
+	if len(last) > 0 {
+		v.Last = &views.Trouble{At: last[0].At, Text: troubleText(&last[0]), Path: troublePath(&last[0])}
+	}
+	alarm, at, err := s.store.Alarm(ctx, time.Time{})
+	if err != nil {
+		return err
+	}
+	if alarm != "" && (v.Last == nil || at.After(v.Last.At)) {
+		v.Last = &views.Trouble{At: at, Text: "alarm: " + alarm}
+	}
+	if v.Last != nil && v.Last.At.After(v.Since) {
+		v.Since = v.Last.At
+	}
+	return nil
+}
+
+// troubleText says what was the matter.
+func troubleText(h *store.Happening) string {
+	switch h.What {
+	case store.HappenedResumed:
+		return gateName(h.State) + " stood still for " + views.Lasted(time.Duration(h.N)*time.Second)
+	case store.HappenedMode:
+		return "webhooks were not relied on"
+	case store.HappenedRefused:
+		return "a delivery was refused"
+	case store.HappenedErrors:
+		return fmt.Sprintf("a reconcile run met %d errors", h.N)
+	}
+	return h.Text
+}
+
+func troublePath(h *store.Happening) string {
+	switch h.What {
+	case store.HappenedRefused:
+		return "/deliveries/" + idText(h.ID)
+	case store.HappenedErrors:
+		return "/reconcile"
+	}
+	return ""
+}
+
+// gateName is what a gate lets through.
+func gateName(gate string) string {
+	if gate == store.GateSubmit {
+		return "dispatch"
+	}
+	return "asking the vendor"
+}
+
+// overviewHappened lists what happened last. It leads only to pages that
+// everybody may open: who looks isn't known here.
+func (s *Server) overviewHappened(ctx context.Context, p *views.OverviewProps) error {
+	list, err := s.store.PageHappenings(ctx, happenedShown)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		p.Happened = append(p.Happened, happenedRow(&list[i]))
+	}
+	return nil
+}
+
+func happenedRow(h *store.Happening) views.HappenedRow {
+	row := views.HappenedRow{At: h.At, Text: h.Text, Icon: "activity"}
+	switch h.What {
+	case store.HappenedBatch:
+		row.Icon, row.Path = "stack-2", batchesPath+"/"+idText(h.ID)
+		row.Text = fmt.Sprintf("%s ended: %d of %d stored", h.Text, h.N, h.M)
+	case store.HappenedRotation:
+		row.Icon, row.Text = "key", rotationHappened(h)
+	case store.HappenedReplay:
+		row.Icon, row.Text = "history", fmt.Sprintf("Replay %d is %s: %d of %d jobs settled by it", h.ID, h.State, h.N, h.M)
+	case store.HappenedReconcile:
+		row.Icon, row.Path = "list-check", "/reconcile"
+		row.Text = fmt.Sprintf("Reconcile found %s that nobody had told of", counted(h.N, "job", "jobs"))
+	case store.HappenedMode:
+		row.Icon, row.Text = "webhook", "Webhooks are relied on"
+		if h.State == string(pipeline.ModePoll) {
+			row.Icon, row.Text = "rotate-clockwise", "Polling instead of webhooks: "+h.Text
+		}
+	case store.HappenedResumed:
+		row.Icon = "player-play"
+		row.Text = gateName(h.State) + " goes on after " + views.Lasted(time.Duration(h.N)*time.Second)
+	}
+	return row
+}
+
+func rotationHappened(h *store.Happening) string {
+	switch h.State {
+	case "done":
+		return "The secret of " + h.Text + " was changed"
+	case "failed":
+		return "The secret of " + h.Text + " was not changed"
+	}
+	return "The secret of " + h.Text + " is being changed"
+}
+
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
