@@ -225,6 +225,7 @@ type fakePipeline struct {
 	fakeLogs
 	fakeSignatures
 	fakeReplays
+	fakeStats
 	distrust   atomic.Bool // Of webhooks.
 	mu         sync.Mutex
 	submitted  []pipeline.Submission

@@ -13,6 +13,7 @@ import (
 // that changes a job, an item or a webhook goes through it.
 type Pipeline interface {
 	webhookKeeper
+	statsTeller
 	// Submit writes a batch, or returns *pipeline.InvalidSubmission and writes nothing.
 	Submit(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
 	// TryNow writes a batch of one URL that is asked for in one call, under the
