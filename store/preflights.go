@@ -23,6 +23,7 @@ type Preflight struct {
 	HeadersSealed []byte
 	Pasted        []byte // As it came, like Upload; only PreflightContent reads them.
 	Upload        []byte
+	PastedSize    int64 `bun:",scanonly"`
 	UploadName    string
 	UploadSize    int64
 	Choices       json.RawMessage `bun:"type:jsonb"`
@@ -87,7 +88,7 @@ func (t Tx) InsertPreflight(ctx context.Context, p *Preflight) error {
 
 // preflightColumns are all but the content.
 const preflightColumns = `id, created_by, created_at, expires_at, name, kind, options, headers_sealed, upload_name, upload_size,
-	choices, stored_days, reading, detected, totals, problem, problem_field, batch_id`
+	coalesce(octet_length(pasted), 0) AS pasted_size, choices, stored_days, reading, detected, totals, problem, problem_field, batch_id`
 
 // Preflight returns a preflight without its content. One of another owner, or
 // whose time is over, is ErrNotFound.

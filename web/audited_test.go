@@ -40,6 +40,7 @@ type reason struct{ test, nothing string }
 func unaudited() map[string]reason {
 	return map[string]reason{
 		"POST " + webhookPath:                         {nothing: "a delivery is a record of its own"},
+		"POST /preflights/:id/choices":                {nothing: "it only looks: what was pasted is read in another way"},
 		"POST " + checkPath:                           {nothing: "it only looks: what is pasted isn't kept"},
 		"POST " + setUpPath:                           {test: "web TestSetUpIsAudited"},
 		"POST " + signInPath:                          {test: "web TestSignInsAreAudited"},
@@ -92,6 +93,11 @@ func acts() []act {
 			b.exec(t, `UPDATE webhooks SET url = 'https://old.example/x' WHERE id = 3`)
 		}},
 		{route: "POST /webhooks/:id/remove", path: "/webhooks/2/remove", what: "webhook.remove"},
+
+		{route: "POST /preflights", form: url.Values{"urls": {"https://shop.sandbox.test/d"}, "format": {"markdown"}}, what: "preflight.make"},
+		{route: "GET /preflights/:id/rejected.csv", path: "/preflights/1/rejected.csv", what: "export.rejected"},
+		{route: "POST /preflights/:id/submit", path: "/preflights/1/submit", form: url.Values{"reading": {"1"}}, what: "batch.submit"},
+		{route: "GET /batches/:id/rejected.csv", path: "/batches/1/rejected.csv", what: "export.rejected"},
 
 		{route: "POST /users/invite", form: url.Values{"name": {"erin"}, "role": {"analyst"}}, what: "user.invite"},
 		{route: "POST /users/invites/:id/revoke", path: "/users/invites/1/revoke", what: "user.revoke_link"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -18,7 +19,7 @@ const carryPrefix = "batch_"
 func carryFields() []string {
 	return []string{
 		"name", "urls", "kind", "render_js", "proxy_country", "proxy_type", "wait_until", "wait_for", "wait_timeout",
-		"headers", "extract_links", "skip_bad", "depth", "limit", "same_domain", "subdomains",
+		"headers", "extract_links", "skip_bad", "kept", "how", "depth", "limit", "same_domain", "subdomains",
 	}
 }
 
@@ -29,7 +30,7 @@ const carryForm = "form"
 // there doesn't travel.
 func formOf(path string) string {
 	switch path {
-	case batchesPath:
+	case batchesPath, preflightsPath:
 		return newBatchPath
 	case crawlsPath:
 		return newCrawlPath
@@ -52,7 +53,12 @@ func (s *Server) carryBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	note := "Your session has ended. Sign in, and what you typed is there again."
 	typed, err := typedBatch(c)
+	if err == nil && hasFile(r) && tabular(r) {
+		// What isn't text can't be carried.
+		typed, note = typedFields(c), "Your session has ended. Sign in, and what you typed is there again; choose the file once more."
+	}
 	if err != nil {
 		return err
 	}
@@ -62,7 +68,7 @@ func (s *Server) carryBatch(c echo.Context) error {
 	r.PostForm.Set("urls", clean(typed.URLs, carriedText))
 	props := views.SignInProps{
 		Layout: s.bareLayout(c, "Sign in"), Next: formOf(c.Path()),
-		Note:  "Your session has ended. Sign in, and what you typed is there again.",
+		Note:  note,
 		Carry: []views.Pair{{Name: carryPrefix + carryForm, Value: c.Path()}},
 	}
 	for _, name := range carryFields() {
@@ -138,6 +144,11 @@ func (s *Server) carriedBatch(c echo.Context) error {
 	props, err := typedBatch(c)
 	if err != nil {
 		return err
+	}
+	if kept, err := strconv.ParseInt(form.Get("kept"), 10, 64); err == nil {
+		if err := s.nameKept(c, &props, kept); err != nil {
+			return err
+		}
 	}
 	return s.showNewBatch(c, http.StatusOK, props)
 }

@@ -81,7 +81,7 @@ func formField(name string) string {
 	switch name {
 	case "formats":
 		return "format"
-	case "name", "urls", "kind", "depth", "limit", "proxy_country", "proxy_type", "wait_until", "wait_for", "wait_timeout",
+	case "name", "urls", "file", "kind", "depth", "limit", "proxy_country", "proxy_type", "wait_until", "wait_for", "wait_timeout",
 		"headers":
 		return name
 	}

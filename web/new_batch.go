@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -16,13 +19,17 @@ import (
 )
 
 // maxUpload bounds the file of a new batch.
-const maxUpload = 16 << 20
+const maxUpload = pipeline.MaxPreflight
 
 // badLinesShown is how many bad lines the form names; it counts them all.
 const badLinesShown = 200
 
-// newBatch is GET /batches/new.
+// newBatch is GET /batches/new; with ?from=, the form that a preflight was made
+// from, with everything still in it.
 func (s *Server) newBatch(c echo.Context) error {
+	if c.QueryParam("from") != "" {
+		return s.formAgain(c)
+	}
 	return s.showNewBatch(c, http.StatusOK, views.NewBatchProps{Kind: "auto", Fetch: views.Fetch{Markdown: true}})
 }
 
@@ -36,10 +43,14 @@ func (s *Server) showNewBatch(c echo.Context, status int, props views.NewBatchPr
 }
 
 // submitBatch is POST /batches. A submission that can't be taken brings the
-// form back with everything that was typed, the uploaded lines too.
+// form back with everything that was typed, the uploaded lines too. What is
+// more than lines of text is looked through first.
 func (s *Server) submitBatch(c echo.Context) error {
 	if err := parseForm(c.Request()); err != nil {
 		return err
+	}
+	if tabular(c.Request()) {
+		return s.makePreflight(c)
 	}
 	props, err := typedBatch(c)
 	if err != nil {
@@ -71,16 +82,13 @@ func dropUpload(r *http.Request) {
 // that were typed. Text is kept as it came: what is wrong with a line, its
 // reason says.
 func typedBatch(c echo.Context) (views.NewBatchProps, error) {
-	r := c.Request()
-	p := views.NewBatchProps{
-		Name: field(c, "name", 1000), URLs: r.PostFormValue("urls"), Kind: field(c, "kind", 20), Fetch: typedFetch(c),
-		Headers:      clean(r.PostFormValue("headers"), 64<<10),
-		ExtractLinks: r.PostFormValue("extract_links") != "", SkipBad: r.PostFormValue("skip_bad") != "",
-	}
-	file, err := uploaded(r)
+	p := typedFields(c)
+	_, content, err := uploaded(c.Request())
 	if err != nil {
 		return p, err
 	}
+	// Some editors begin a file with this mark.
+	file := string(bytes.TrimPrefix(content, []byte("\uFEFF")))
 	if file != "" && p.URLs != "" && !strings.HasSuffix(p.URLs, "\n") {
 		p.URLs += "\n"
 	}
@@ -88,25 +96,56 @@ func typedBatch(c echo.Context) (views.NewBatchProps, error) {
 	return p, nil
 }
 
-// uploaded reads the file of the form; "" when there is none.
-func uploaded(r *http.Request) (string, error) {
-	file, _, err := r.FormFile("file")
+// typedFields is the form as it was sent, without its file.
+func typedFields(c echo.Context) views.NewBatchProps {
+	r := c.Request()
+	return views.NewBatchProps{
+		Name: field(c, "name", 1000), URLs: r.PostFormValue("urls"), Kind: field(c, "kind", 20), Fetch: typedFetch(c),
+		Headers:      clean(r.PostFormValue("headers"), 64<<10),
+		ExtractLinks: r.PostFormValue("extract_links") != "", SkipBad: r.PostFormValue("skip_bad") != "",
+		How: field(c, "how", maxHow),
+	}
+}
+
+// uploaded reads the file of the form, its name first; both are empty when
+// there is none.
+func uploaded(r *http.Request) (string, []byte, error) {
+	file, header, err := r.FormFile("file")
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
-		return "", nil
+		return "", nil, nil
 	}
 	if err != nil {
-		return "", badRequest("The file arrived damaged. Send it again.", err)
+		return "", nil, badRequest("The file arrived damaged. Send it again.", err)
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxUpload+1))
 	if err != nil {
-		return "", fmt.Errorf("read upload: %w", err)
+		return "", nil, fmt.Errorf("read upload: %w", err)
 	}
 	if len(content) > maxUpload {
-		return "", &http.MaxBytesError{Limit: maxUpload}
+		return "", nil, &http.MaxBytesError{Limit: maxUpload}
 	}
-	// Some editors begin a file with this mark.
-	return string(bytes.TrimPrefix(content, []byte("\uFEFF"))), nil
+	return header.Filename, content, nil
+}
+
+func hasFile(r *http.Request) bool {
+	return r.MultipartForm != nil && len(r.MultipartForm.File["file"]) > 0
+}
+
+// tabular reports a form whose lines are to be looked through whatever button
+// was pressed: its file is kept already, or is no text with a URL a line.
+func tabular(r *http.Request) bool {
+	if r.PostFormValue("kept") != "" {
+		return true
+	}
+	if !hasFile(r) {
+		return false
+	}
+	switch strings.ToLower(path.Ext(r.MultipartForm.File["file"][0].Filename)) {
+	case ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".gz":
+		return true
+	}
+	return false
 }
 
 // submissionOf turns the form into what the pipeline takes, or says by field
@@ -127,6 +166,15 @@ func submissionOf(p views.NewBatchProps, by int64) (pipeline.Submission, views.E
 	}
 	sub.Headers = headers
 	return sub, errs
+}
+
+// headerLines is typedHeaders the other way round.
+func headerLines(headers map[string]string) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		fmt.Fprintf(&out, "%s: %s\n", name, headers[name])
+	}
+	return out.String()
 }
 
 // typedHeaders reads "Name: value", one a line. The second value says what is

@@ -13,7 +13,9 @@ import (
 // that changes a job, an item or a webhook goes through it.
 type Pipeline interface {
 	webhookKeeper
+	preflighter
 	statsTeller
+	runKeeper
 	// Submit writes a batch, or returns *pipeline.InvalidSubmission and writes nothing.
 	Submit(ctx context.Context, s pipeline.Submission) (pipeline.Submitted, error)
 	// TryNow writes a batch of one URL that is asked for in one call, under the
@@ -52,6 +54,11 @@ type Pipeline interface {
 	ReplayTakes(calls int64) time.Duration
 	// ReplaceResult puts what a replay fetched in place of what is stored.
 	ReplaceResult(ctx context.Context, replayID, itemID int64) (bool, error)
+	// Export has a file made in the background; CancelExport and DeleteExport
+	// report false when somebody was first.
+	Export(ctx context.Context, req pipeline.ExportRequest) (*store.Export, error)
+	CancelExport(ctx context.Context, id int64) (bool, error)
+	DeleteExport(ctx context.Context, id int64) (bool, error)
 	// ReconcileNow queues a reconcile run for a person.
 	ReconcileNow(ctx context.Context) error
 	// ReadLogNow queues a reading of each webhook's delivery log for a person, and

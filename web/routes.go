@@ -40,15 +40,16 @@ func (a access) allows(role store.Role) bool {
 
 // The addresses that other code needs to know.
 const (
-	signInPath    = "/sign-in"
-	setUpPath     = "/setup"
-	newBatchPath  = "/batches/new"
-	batchesPath   = "/batches"
-	newCrawlPath  = "/crawls/new"
-	crawlsPath    = "/crawls"
-	tryPath       = "/try"
-	webhookPath   = "/webhooks/geonode/:endpoint"
-	webhookPrefix = "/webhooks/geonode/"
+	signInPath     = "/sign-in"
+	setUpPath      = "/setup"
+	newBatchPath   = "/batches/new"
+	batchesPath    = "/batches"
+	newCrawlPath   = "/crawls/new"
+	crawlsPath     = "/crawls"
+	tryPath        = "/try"
+	preflightsPath = "/preflights"
+	webhookPath    = "/webhooks/geonode/:endpoint"
+	webhookPrefix  = "/webhooks/geonode/"
 )
 
 // formLimit bounds the body of an ordinary form; uploadLimit of a new batch.
@@ -85,11 +86,19 @@ func (s *Server) routes() []route {
 		{method: get, path: batchesPath, who: analysts, handle: s.batches},
 		{method: post, path: batchesPath, who: analysts, handle: s.submitBatch, limit: uploadLimit},
 		{method: get, path: newBatchPath, who: analysts, handle: s.newBatch},
+		{method: post, path: preflightsPath, who: analysts, handle: s.makePreflight, limit: uploadLimit},
+		{method: get, path: "/preflights/:id", who: analysts, handle: s.preflight},
+		{method: post, path: "/preflights/:id/choices", who: analysts, handle: s.rereadPreflight},
+		{method: post, path: "/preflights/:id/submit", who: analysts, handle: s.submitPreflight},
+		{method: get, path: "/preflights/:id/rejected.csv", who: analysts, handle: s.preflightRejected, long: true},
 		{method: get, path: "/batches/:id", who: analysts, handle: s.batch},
 		{method: get, path: "/batches/:id/items", who: analysts, handle: s.batch},
+		{method: get, path: "/batches/:id/rejected.csv", who: analysts, handle: s.batchRejected, long: true},
 		{method: get, path: "/batches/:id/live", who: analysts, handle: s.batchLive, stream: true},
 		{method: get, path: "/batches/:id/cancel", who: analysts, handle: s.planCancelBatch},
 		{method: post, path: "/batches/:id/cancel", who: analysts, handle: s.cancelBatch},
+		{method: get, path: "/batches/:id/rerun", who: analysts, handle: s.planRerun},
+		{method: post, path: "/batches/:id/rerun", who: analysts, handle: s.rerun},
 		{method: get, path: newCrawlPath, who: analysts, handle: s.newCrawl},
 		{method: post, path: crawlsPath, who: analysts, handle: s.submitCrawl},
 		{method: get, path: tryPath, who: analysts, handle: s.try},
@@ -105,6 +114,32 @@ func (s *Server) routes() []route {
 		{method: get, path: "/results/:id", who: analysts, handle: s.result},
 		{method: get, path: "/results/:id/preview", who: analysts, handle: s.previewResult},
 		{method: get, path: "/results/:id/download", who: analysts, handle: s.downloadResult},
+
+		{method: get, path: schedulesPath, who: analysts, handle: s.schedules},
+		{method: post, path: schedulesPath, who: analysts, handle: s.addSchedule},
+		{method: get, path: schedulesPath + "/new", who: analysts, handle: s.newSchedule},
+		{method: get, path: schedulesPath + "/next", who: analysts, handle: s.nextSchedule},
+		{method: get, path: schedulesPath + "/:id", who: analysts, handle: s.schedule},
+		{method: get, path: schedulesPath + "/:id/change", who: analysts, handle: s.changeScheduleForm},
+		{method: post, path: schedulesPath + "/:id/change", who: analysts, handle: s.changeSchedule},
+		{method: post, path: schedulesPath + "/:id/pause", who: analysts, handle: s.pauseSchedule},
+		{method: post, path: schedulesPath + "/:id/resume", who: analysts, handle: s.resumeSchedule},
+		{method: post, path: schedulesPath + "/:id/run", who: analysts, handle: s.runSchedule},
+		{method: get, path: schedulesPath + "/:id/remove", who: analysts, handle: s.planRemoveSchedule},
+		{method: post, path: schedulesPath + "/:id/remove", who: analysts, handle: s.removeSchedule},
+
+		{method: get, path: "/batches/:id/export", who: analysts, handle: s.exportBatch, long: true},
+		{method: get, path: exportsPath, who: analysts, handle: s.exports},
+		{method: post, path: exportsPath, who: analysts, handle: s.makeExport},
+		{method: get, path: exportsPath + "/new", who: analysts, handle: s.newExport},
+		{method: get, path: exportsPath + "/live", who: analysts, handle: s.exportsLive, stream: true},
+		{method: get, path: exportsPath + "/items", who: analysts, handle: s.exportItems, long: true},
+		{method: get, path: exportsPath + "/:id", who: analysts, handle: s.export},
+		{method: get, path: exportsPath + "/:id/live", who: analysts, handle: s.exportLive, stream: true},
+		{method: get, path: exportsPath + "/:id/manifest.json", who: analysts, handle: s.exportManifest},
+		{method: get, path: exportsPath + "/:id/download", who: analysts, handle: s.downloadExport, long: true},
+		{method: post, path: exportsPath + "/:id/cancel", who: analysts, handle: s.cancelExport},
+		{method: post, path: exportsPath + "/:id/delete", who: analysts, handle: s.deleteExport},
 
 		{method: get, path: "/failures", who: analysts, handle: s.failures},
 		{method: get, path: "/failures/resolve", who: analysts, handle: s.planResolve},

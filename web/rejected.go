@@ -1,0 +1,173 @@
+package web
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+)
+
+// rejectedTable says what the lines of a download came from.
+type rejectedTable struct {
+	file      string   // Its name, without the ending.
+	urlColumn string   // Name of the URL's column; "" in a file without names.
+	columns   []string // Of the others.
+	// next lists lines after a number.
+	next func(after int) ([]store.RejectedLine, error)
+}
+
+// preflightRejected is GET /preflights/{id}/rejected.csv: the lines that would
+// be left out.
+func (s *Server) preflightRejected(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	f, err := s.store.Preflight(ctx, id, &personOf(c).ID, s.now())
+	if err != nil {
+		return err
+	}
+	if f.BatchID != nil {
+		return c.Redirect(http.StatusSeeOther, "/batches/"+idText(*f.BatchID)+"/rejected.csv")
+	}
+	var found pipeline.Detected
+	if err := json.Unmarshal(f.Detected, &found); err != nil {
+		return fmt.Errorf("what was detected of preflight %d: %w", id, err)
+	}
+	return s.sendRejected(c, rejectedTable{
+		file: "preflight-" + idText(id), urlColumn: found.URLColumn, columns: found.Columns,
+		next: func(after int) ([]store.RejectedLine, error) {
+			lines, err := s.store.PreflightLines(ctx, id, store.Rejected(), after, exportRows)
+			out := make([]store.RejectedLine, len(lines))
+			for i, l := range lines {
+				out[i] = store.RejectedLine{
+					Line: l.Number, Kind: string(l.Verdict), Text: l.Original, Reason: l.Reason, Extra: l.Extra, DuplicateOf: l.DuplicateOf,
+				}
+			}
+			return out, err
+		},
+	})
+}
+
+// batchRejected is GET /batches/{id}/rejected.csv: the lines that became no
+// item, with all their columns.
+func (s *Server) batchRejected(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	b, err := s.store.Batch(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.sendRejected(c, rejectedTable{
+		file: "batch-" + idText(id), urlColumn: b.URLColumn, columns: b.Columns,
+		next: func(after int) ([]store.RejectedLine, error) { return s.store.PageRejected(ctx, id, after, exportRows) },
+	})
+}
+
+// sendRejected streams a table, a few hundred lines at a time. A reader must
+// see when it is not all: the connection breaks then.
+func (s *Server) sendRejected(c echo.Context, t rejectedTable) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8; header=present")
+	header.Set(echo.HeaderContentDisposition, `attachment; filename="`+t.file+`-rejected.csv"`)
+	if c.Request().Method == http.MethodHead {
+		return c.NoContent(http.StatusOK)
+	}
+	if err := s.auditRejected(c, t.file); err != nil {
+		return fmt.Errorf("download the lines of %s: %w", t.file, err)
+	}
+	lines, err := t.next(0)
+	if err != nil {
+		return fmt.Errorf("lines of %s: %w", t.file, err)
+	}
+	control := http.NewResponseController(c.Response())
+	c.Response().WriteHeader(http.StatusOK)
+	out := csv.NewWriter(c.Response())
+	err = out.Write(safeCells(t.head()))
+	for err == nil && len(lines) > 0 {
+		if err = control.SetWriteDeadline(s.now().Add(slowExport)); errors.Is(err, http.ErrNotSupported) {
+			err = nil
+		}
+		for i := range lines {
+			err = errors.Join(err, out.Write(safeCells(t.row(&lines[i]))))
+		}
+		out.Flush()
+		if err = errors.Join(err, out.Error()); err != nil || len(lines) < exportRows {
+			break
+		}
+		lines, err = t.next(lines[len(lines)-1].Line)
+	}
+	out.Flush()
+	if err = errors.Join(err, out.Error()); err != nil {
+		s.log.WarnContext(c.Request().Context(), "download broken off", slog.String("route", c.Path()), slog.Any("error", err))
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+func (s *Server) auditRejected(c echo.Context, file string) error {
+	kind, id, _ := strings.Cut(file, "-")
+	return s.store.Audit(c.Request().Context(), s.now(), store.Change{What: "export.rejected", Kind: kind, ID: id})
+}
+
+// head are the file's own columns, the URL's first, and ours behind them under
+// names that the file doesn't use.
+func (t rejectedTable) head() []string {
+	names := append([]string{t.urlColumn}, t.columns...)
+	if names[0] == "" {
+		names[0] = "text"
+	}
+	own := []string{"line", "verdict", "reason", "duplicate_of"}
+	if len(t.columns) > 0 {
+		own = append(own, "more_cells")
+	}
+	for _, own := range own {
+		for slices.Contains(names, own) {
+			own = "rollcall_" + own
+		}
+		names = append(names, own)
+	}
+	return names
+}
+
+func (t rejectedTable) row(l *store.RejectedLine) []string {
+	cells := make([]string, 1, len(t.columns)+5)
+	cells[0] = l.Text
+	// A faulty line may have fewer cells than the file has columns, or more:
+	// those that have no column stay together behind ours.
+	n := min(len(l.Extra), len(t.columns))
+	cells = append(cells, l.Extra[:n]...)
+	for len(cells) <= len(t.columns) {
+		cells = append(cells, "")
+	}
+	of := ""
+	if l.DuplicateOf != nil {
+		of = strconv.FormatInt(*l.DuplicateOf, 10)
+	}
+	cells = append(cells, strconv.Itoa(l.Line), l.Kind, l.Reason, of)
+	if len(t.columns) == 0 {
+		return cells
+	}
+	return append(cells, strings.Join(l.Extra[n:], "\t"))
+}
+
+func safeCells(cells []string) []string {
+	for i, cell := range cells {
+		cells[i] = safeCell(cell)
+	}
+	return cells
+}
