@@ -645,7 +645,7 @@ func rerunPlan(p RerunProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = planLine(p.Outstanding, "warn", "hourglass", plural(p.Outstanding, "URL", "URLs")+" of this batch "+isAre(p.Outstanding)+" still outstanding", "This batch is still going. Where it is asked for again before it has come, it is fetched and charged twice.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = planLine(p.Outstanding, "warn", "hourglass", plural(p.Outstanding, "URL", "URLs")+" of this batch "+rerunVerb(p.Outstanding)+" still outstanding", "This batch is still going. Where it is asked for again before it has come, it is fetched and charged twice.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -803,7 +803,7 @@ func rerunPlan(p RerunProps) templ.Component {
 	})
 }
 
-func isAre(c Count) string {
+func rerunVerb(c Count) string {
 	if c.Known && c.N == 1 {
 		return "is"
 	}

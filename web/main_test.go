@@ -69,7 +69,7 @@ func setup(t *testing.T) *bench { t.Helper(); return setupWith(t, Config{Sandbox
 func setupWith(t *testing.T, cfg Config) *bench {
 	t.Helper()
 	b := &bench{store: storetest.New(t), pipeline: newFakePipeline(), clock: &clock{}, log: &lockedBuffer{}}
-	b.pipeline.rows = b.store
+	b.pipeline.rows, b.pipeline.desk = b.store, b.store
 	logger := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	b.server, err = New(cfg, b.store, b.pipeline, logger, b.clock.now)
@@ -225,6 +225,7 @@ type fakePipeline struct {
 	fakeLogs
 	fakeSignatures
 	fakeReplays
+	fakeRuns
 	fakeStats
 	distrust   atomic.Bool // Of webhooks.
 	mu         sync.Mutex
