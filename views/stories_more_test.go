@@ -55,26 +55,6 @@ func itemStories() []story {
 	return []story{{"item-failed", views.Item(failed)}, {"item-stored", views.Item(stored)}, {"item-outstanding", views.Item(waiting)}}
 }
 
-func resultStories() []story {
-	base := views.ResultProps{
-		Layout: layout("Result", views.SectionBatches, views.RoleAnalyst), ItemID: "1", URL: "https://shop.sandbox.test/p/1", BatchID: "12", BatchName: "Product pages, November",
-		JobID: "104", Net: "webhook", StoredAt: before(40 * time.Second), Title: "Copper kettle, 1.7 l", HasMD: true, HasHTML: true, LinksTotal: views.Known(2), Bytes: 48213,
-		SafeHTML: `<h1>Copper kettle, 1.7 l</h1><p>A <strong>heavy</strong> kettle with a <a href="https://shop.sandbox.test/p/2" rel="nofollow">matching pan</a>. غلاية نحاس 🫖</p><h2>Measures</h2><table><thead><tr><th>What</th><th>How much</th></tr></thead><tbody><tr><td>Weight</td><td>1.9 kg</td></tr></tbody></table><pre><code>GET /p/1 HTTP/1.1</code></pre><blockquote><p>Boils fast.</p></blockquote>`,
-		Markdown: "# Copper kettle, 1.7 l\n\nA **heavy** kettle.\n" + hostile,
-		HTML:     "<!doctype html>\n<title>Copper kettle</title>\n" + hostile,
-		Metadata: []views.Pair{{Name: "http_status", Value: "200"}, {Name: "duration_ms", Value: "412"}, {Name: "url", Value: hostile}},
-		Links:    []views.Link{{URL: "https://shop.sandbox.test/p/2", Text: "matching pan"}, {URL: "javascript:alert(1)", Text: hostile}},
-	}
-	made := make([]story, 0, 7)
-	for _, tab := range []string{views.TabRead, views.TabMarkdown, views.TabPreview, views.TabHTML, views.TabMetadata, views.TabLinks} {
-		p := base
-		p.Tab, p.Truncated = tab, tab == views.TabHTML
-		made = append(made, story{"result-" + tab, views.Result(p)})
-	}
-	bare := views.ResultProps{Layout: layout("Result", "", views.RoleAnalyst), ItemID: "2", URL: "https://shop.sandbox.test/p/2", BatchID: "12", BatchName: "B", HasHTML: true, Tab: views.TabHTML}
-	return append(made, story{"result-empty", views.Result(bare)})
-}
-
 func runs() []views.ReconcileRow {
 	return []views.ReconcileRow{
 		{ID: "3", StartedAt: before(4 * time.Minute), FinishedAt: before(4*time.Minute - 2300*time.Millisecond), From: before(48 * time.Hour), To: before(4 * time.Minute), Listed: views.Known(1283), Missing: views.Known(0), Refused: views.Known(1), Held: views.Known(3), Woken: views.Known(12), Foreign: views.Known(2), Errors: views.Known(0), By: "bob"},

@@ -56,7 +56,7 @@ func finished() views.RollCall { return rollCall(0, 4, 11, 0, 0, nets(1621, 240,
 func stories() []story {
 	var all []story
 	for _, some := range [][]story{
-		entryStories(), overviewStories(), newBatchStories(), batchStories(), jobStories(), itemStories(), resultStories(), searchStories(),
+		entryStories(), overviewStories(), newBatchStories(), preflightStories(), batchStories(), jobStories(), itemStories(), resultStories(), searchStories(),
 		kindStories(), planStories(), foreignStories(), webhookStories(), sentStories(),
 		rotationStories(), replayStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
 	} {

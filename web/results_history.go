@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// countHistory counts what the history of a result has.
+func (s *Server) countHistory(ctx context.Context, r shownResult, p *views.ResultProps) error {
+	versions, err := s.store.CountResultVersions(ctx, r.ItemID)
+	if err != nil {
+		return err
+	}
+	same, err := s.store.CountSame(ctx, r.ResultFacts)
+	if err != nil {
+		return err
+	}
+	p.VersionsTotal, p.SameTotal = capped(versions), capped(same)
+	return nil
+}
+
+// fillHistory lists the versions of a result and the other results of its page.
+func (s *Server) fillHistory(c echo.Context, r shownResult, p *views.ResultProps) error {
+	ctx := c.Request().Context()
+	from, err := keyParam(c)
+	if err != nil {
+		return err
+	}
+	present, err := s.store.PageResult(ctx, r.ItemID)
+	if err != nil {
+		return err
+	}
+	versions, err := s.store.PageResultVersions(ctx, r.ItemID)
+	if err != nil {
+		return err
+	}
+	p.Versions = versionRows(present, versions)
+	rows, err := s.store.PageSame(ctx, r.ResultFacts, from, pageRows+1)
+	if err != nil {
+		return err
+	}
+	rows, more := cut(rows, pageRows)
+	last := ""
+	for i := range rows {
+		p.Same = append(p.Same, sameRow(&rows[i]))
+		last = keyCursor(rows[i].StoredAt, rows[i].ItemID)
+	}
+	p.SamePager = pager(c, cursorParam, more, last)
+	return nil
+}
+
+// versionRows are the present version and the earlier ones, latest first.
+func versionRows(present *store.ResultFacts, earlier []store.ResultVersion) []views.VersionRow {
+	if len(earlier) == 0 {
+		return nil
+	}
+	rows := []views.VersionRow{{
+		Version: present.Version, Present: true, StoredAt: present.StoredAt, Net: string(present.Net), Title: present.Title,
+		Bytes: max(0, present.MarkdownSize) + max(0, present.HTMLSize),
+	}}
+	for i := range earlier {
+		v := &earlier[i]
+		rows = append(rows, views.VersionRow{
+			Version: v.Version, StoredAt: v.StoredAt, ReplacedAt: v.ReplacedAt, Net: string(v.Net), Title: v.Title, Bytes: v.Bytes,
+		})
+	}
+	return rows
+}
+
+func sameRow(r *store.SameRow) views.SameRow {
+	return views.SameRow{
+		ItemID: idText(r.ItemID), URL: r.URL, BatchID: idText(r.BatchID), BatchName: r.BatchName, StoredAt: r.StoredAt,
+		Status: orZero(r.HTTPStatus), Mark: string(r.Mark), Bytes: r.Bytes, Equal: r.Equal,
+	}
+}
+
+// provenance is the way of a result, oldest first: from the form to what is
+// stored now, with the deliveries and the nets that had a part in it.
+func (s *Server) provenance(ctx context.Context, r shownResult) ([]views.TimelineEvent, error) {
+	times, err := s.store.PageResultTimes(ctx, r.ItemID, r.JobID)
+	if err != nil {
+		return nil, err
+	}
+	events := []views.TimelineEvent{{
+		At: times.Submitted, Kind: "intended", Title: "Submitted", Detail: "in " + r.BatchName, Path: "/batches/" + idText(r.BatchID),
+	}}
+	if times.VendorEnded != nil {
+		events = append(events, views.TimelineEvent{At: *times.VendorEnded, Kind: "asked", Title: "Done at the vendor", Detail: "as the vendor says"})
+	}
+	if r.JobID != nil {
+		story, err := s.store.PageJob(ctx, *r.JobID)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, jobMoments(story)...)
+	} else if times.Called != nil {
+		events = append(events, views.TimelineEvent{At: *times.Called, Kind: "called", Title: "Vendor called", Detail: "to answer at once"})
+	}
+	stored, err := s.storedMoments(ctx, r)
+	events = append(events, stored...)
+	slices.SortStableFunc(events, byTime)
+	return events, err
+}
+
+// jobMoments are what happened to the job that brought a result. What it stored
+// in all is left out: the result says when it was itself.
+func jobMoments(story *store.JobStory) []views.TimelineEvent {
+	own := *story
+	own.Deliveries, own.Stored = nil, nil
+	events := timeline(&own)
+	told := false
+	for i := range story.Deliveries {
+		d := &story.Deliveries[i]
+		e := views.TimelineEvent{
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: "Delivery " + string(d.Verdict),
+			Detail: deliveryWords(d), Path: "/deliveries/" + idText(d.ID),
+		}
+		if !told && d.Verdict == store.VerdictAccepted {
+			told, e.Title = true, "The delivery that told of it"
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// deliveryWords says what a delivery was, and what verified it.
+func deliveryWords(d *store.Delivery) string {
+	text := fmt.Sprintf("%s, answered %d", d.EventType, d.Status)
+	if d.SecretVersion != nil {
+		text += ", verified with version " + strconv.Itoa(*d.SecretVersion) + " of the secret"
+	}
+	return text
+}
+
+// storedMoments are when each version was stored.
+func (s *Server) storedMoments(ctx context.Context, r shownResult) ([]views.TimelineEvent, error) {
+	present, err := s.store.PageResult(ctx, r.ItemID)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := s.store.PageResultVersions(ctx, r.ItemID)
+	if err != nil {
+		return nil, err
+	}
+	rows := versionRows(present, earlier)
+	if rows == nil {
+		return []views.TimelineEvent{{At: present.StoredAt, Kind: "stored", Net: string(present.Net), Title: "Stored"}}, nil
+	}
+	var events []views.TimelineEvent
+	for _, row := range slices.Backward(rows) {
+		e := views.TimelineEvent{At: row.StoredAt, Kind: "stored", Net: row.Net, Title: "Stored", Detail: "version " + strconv.Itoa(row.Version)}
+		if len(events) > 0 {
+			// A replaced result keeps the net of the first: a person replaced it.
+			e.Net, e.Title = "", "Replaced by a person with what a replay fetched"
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
