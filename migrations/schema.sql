@@ -169,6 +169,42 @@ CREATE TABLE public.call_counts (
     CONSTRAINT call_counts_n_check CHECK ((n > 0))
 );
 
+CREATE TABLE public.comparison_pages (
+    comparison_id bigint NOT NULL,
+    kind text NOT NULL,
+    n integer NOT NULL,
+    a_item_id bigint,
+    b_item_id bigint,
+    other_state text DEFAULT ''::text NOT NULL,
+    CONSTRAINT comparison_pages_kind_check CHECK ((kind = ANY (ARRAY['unchanged'::text, 'changed'::text, 'new'::text, 'gone'::text])))
+);
+
+CREATE TABLE public.comparisons (
+    id bigint NOT NULL,
+    a_batch_id bigint NOT NULL,
+    b_batch_id bigint NOT NULL,
+    state text NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    a_stored bigint DEFAULT 0 NOT NULL,
+    b_stored bigint DEFAULT 0 NOT NULL,
+    unchanged bigint DEFAULT 0 NOT NULL,
+    changed bigint DEFAULT 0 NOT NULL,
+    added bigint DEFAULT 0 NOT NULL,
+    gone bigint DEFAULT 0 NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    CONSTRAINT comparisons_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'done'::text, 'failed'::text])))
+);
+
+ALTER TABLE public.comparisons ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.comparisons_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.crawl_pages (
     job_id bigint NOT NULL,
     url_hash bytea NOT NULL,
@@ -249,6 +285,55 @@ CREATE TABLE public.delivery_log_reads (
     changed integer DEFAULT 0 NOT NULL,
     note text DEFAULT ''::text NOT NULL,
     asked_at timestamp with time zone
+);
+
+CREATE TABLE public.export_chunks (
+    export_id bigint NOT NULL,
+    n integer NOT NULL,
+    body bytea NOT NULL
+);
+ALTER TABLE ONLY public.export_chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
+CREATE TABLE public.exports (
+    id bigint NOT NULL,
+    submit_token text,
+    owner_id bigint,
+    made_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    direct boolean DEFAULT false NOT NULL,
+    state text NOT NULL,
+    name text NOT NULL,
+    picked text NOT NULL,
+    filter jsonb NOT NULL,
+    choices jsonb NOT NULL,
+    columns text[],
+    expected bigint,
+    rows bigint DEFAULT 0 NOT NULL,
+    pages bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    sha256 bytea,
+    manifest jsonb,
+    reason text DEFAULT ''::text NOT NULL,
+    claim integer DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone,
+    beat_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    expires_at timestamp with time zone NOT NULL,
+    downloads integer DEFAULT 0 NOT NULL,
+    held boolean NOT NULL,
+    CONSTRAINT exports_done CHECK (((state <> 'done'::text) OR (sha256 IS NOT NULL))),
+    CONSTRAINT exports_ended CHECK (((state = ANY (ARRAY['waiting'::text, 'running'::text])) = (ended_at IS NULL))),
+    CONSTRAINT exports_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text, 'expired'::text]))),
+    CONSTRAINT exports_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64)))
+);
+
+ALTER TABLE public.exports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.exports_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE public.gate_pauses (
@@ -1076,6 +1161,15 @@ ALTER TABLE ONLY public.bun_migrations
 ALTER TABLE ONLY public.call_counts
     ADD CONSTRAINT call_counts_pkey PRIMARY KEY (hour, kind);
 
+ALTER TABLE ONLY public.comparison_pages
+    ADD CONSTRAINT comparison_pages_pkey PRIMARY KEY (comparison_id, kind, n);
+
+ALTER TABLE ONLY public.comparisons
+    ADD CONSTRAINT comparisons_a_batch_id_b_batch_id_key UNIQUE (a_batch_id, b_batch_id);
+
+ALTER TABLE ONLY public.comparisons
+    ADD CONSTRAINT comparisons_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.crawl_pages
     ADD CONSTRAINT crawl_pages_pkey PRIMARY KEY (job_id, url_hash);
 
@@ -1087,6 +1181,15 @@ ALTER TABLE ONLY public.delivery_log
 
 ALTER TABLE ONLY public.delivery_log_reads
     ADD CONSTRAINT delivery_log_reads_pkey PRIMARY KEY (webhook_id);
+
+ALTER TABLE ONLY public.export_chunks
+    ADD CONSTRAINT export_chunks_pkey PRIMARY KEY (export_id, n);
+
+ALTER TABLE ONLY public.exports
+    ADD CONSTRAINT exports_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.exports
+    ADD CONSTRAINT exports_submit_token_key UNIQUE (submit_token);
 
 ALTER TABLE ONLY public.gate_pauses
     ADD CONSTRAINT gate_pauses_pkey PRIMARY KEY (id);
@@ -1257,6 +1360,10 @@ CREATE UNIQUE INDEX batches_submit_token_key ON public.batches USING btree (subm
 
 CREATE UNIQUE INDEX bun_migrations_name_unique ON public.bun_migrations USING btree (name);
 
+CREATE INDEX comparisons_asked_idx ON public.comparisons USING btree (asked_at, id);
+
+CREATE INDEX comparisons_b_idx ON public.comparisons USING btree (b_batch_id);
+
 CREATE INDEX crawl_pages_item_idx ON public.crawl_pages USING btree (item_id);
 
 CREATE INDEX crawl_pages_parent_idx ON public.crawl_pages USING btree (job_id, md5(parent_url));
@@ -1311,6 +1418,14 @@ CREATE INDEX delivery_log_vendor_idx ON public.delivery_log USING btree (vendor_
 
 CREATE INDEX delivery_log_webhook_idx ON public.delivery_log USING btree (webhook_id, created_at DESC, id DESC);
 
+CREATE INDEX exports_created_idx ON public.exports USING btree (created_at DESC, id DESC);
+
+CREATE INDEX exports_held_idx ON public.exports USING btree (id) WHERE held;
+
+CREATE INDEX exports_open_idx ON public.exports USING btree (beat_at) WHERE (state = ANY (ARRAY['waiting'::text, 'running'::text]));
+
+CREATE INDEX exports_owner_idx ON public.exports USING btree (owner_id, created_at DESC, id DESC);
+
 CREATE INDEX gate_pauses_resumed_idx ON public.gate_pauses USING btree (name, resumed_at);
 
 CREATE INDEX invites_expires_idx ON public.invites USING btree (expires_at);
@@ -1319,9 +1434,13 @@ CREATE UNIQUE INDEX invites_name_key ON public.invites USING btree (lower(name))
 
 CREATE INDEX items_current_job_idx ON public.items USING btree (current_job_id);
 
+CREATE INDEX items_failed_batch_group_idx ON public.items USING btree (batch_id, failure_group, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+
 CREATE INDEX items_failed_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
 CREATE INDEX items_failed_code_idx ON public.items USING btree (error_code, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+
+CREATE INDEX items_failed_group_idx ON public.items USING btree (failure_group, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
 CREATE INDEX items_failed_host_idx ON public.items USING btree (host, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
@@ -1333,11 +1452,7 @@ CREATE INDEX items_state_idx ON public.items USING btree (batch_id, state, "posi
 
 CREATE INDEX items_url_idx ON public.items USING btree (url_hash);
 
-CREATE INDEX items_waiting_batch_group_idx ON public.items USING btree (batch_id, failure_group, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
-
 CREATE INDEX items_waiting_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
-
-CREATE INDEX items_waiting_group_idx ON public.items USING btree (failure_group, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 
 CREATE INDEX items_waiting_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 
@@ -1471,6 +1586,15 @@ ALTER TABLE ONLY public.batches
 ALTER TABLE ONLY public.batches
     ADD CONSTRAINT batches_parent_batch_id_fkey FOREIGN KEY (parent_batch_id) REFERENCES public.batches(id);
 
+ALTER TABLE ONLY public.comparison_pages
+    ADD CONSTRAINT comparison_pages_comparison_id_fkey FOREIGN KEY (comparison_id) REFERENCES public.comparisons(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.comparisons
+    ADD CONSTRAINT comparisons_a_batch_id_fkey FOREIGN KEY (a_batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.comparisons
+    ADD CONSTRAINT comparisons_b_batch_id_fkey FOREIGN KEY (b_batch_id) REFERENCES public.batches(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.crawl_pages
     ADD CONSTRAINT crawl_pages_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.items(id) ON DELETE CASCADE;
 
@@ -1485,6 +1609,12 @@ ALTER TABLE ONLY public.delivery_log_reads
 
 ALTER TABLE ONLY public.delivery_log
     ADD CONSTRAINT delivery_log_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.export_chunks
+    ADD CONSTRAINT export_chunks_export_id_fkey FOREIGN KEY (export_id) REFERENCES public.exports(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.exports
+    ADD CONSTRAINT exports_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES public.users(id);
 
 ALTER TABLE ONLY public.gate_pauses
     ADD CONSTRAINT gate_pauses_name_fkey FOREIGN KEY (name) REFERENCES public.gates(name);
