@@ -100,7 +100,7 @@ func asciiHost(host string) (string, bool) {
 		host = strings.ToLower(host)
 		return host, isHostName(host)
 	}
-	if !utf8.ValidString(host) {
+	if !utf8.ValidString(host) || longPart(host) {
 		return "", false
 	}
 	mapped, err := names.ToASCII(host)
@@ -108,14 +108,31 @@ func asciiHost(host string) (string, bool) {
 	return mapped, err == nil && isHostName(mapped)
 }
 
+// longPart reports a part that is too long for DNS however it is written: writing it takes the square of its length.
+func longPart(host string) bool {
+	dots := func(r rune) bool { return r == '.' || r == '\u3002' || r == '\uFF0E' || r == '\uFF61' }
+	for part := range strings.FieldsFuncSeq(host, dots) {
+		if utf8.RuneCountInString(part) > 2*maxPart { // Marks may yet be joined with their letters.
+			return true
+		}
+	}
+	return len(host) > 8*maxName
+}
+
+// Limits of DNS, in bytes.
+const (
+	maxName = 253
+	maxPart = 63
+)
+
 // isHostName reports a name made of letters, digits, hyphens and underscores, in parts with dots between.
 func isHostName(host string) bool {
 	host = strings.TrimSuffix(host, ".")
-	if len(host) > 253 {
+	if len(host) > maxName {
 		return false
 	}
 	for part := range strings.SplitSeq(host, ".") {
-		if part == "" || len(part) > 63 {
+		if part == "" || len(part) > maxPart {
 			return false
 		}
 		for i := range len(part) {

@@ -46,7 +46,7 @@ func charsetNamed(name string, head []byte) (charset, error) {
 	if err != nil || e == encoding.Replacement {
 		return charset{}, &FileError{Field: "charset", Reason: fmt.Sprintf("the character set %q is not known", clip(name, 40))}
 	}
-	if known, err := htmlindex.Name(e); err == nil && name != "iso-8859-1" {
+	if known, err := htmlindex.Name(e); err == nil {
 		name = known
 	}
 	switch name {

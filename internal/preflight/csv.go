@@ -97,7 +97,7 @@ type records struct {
 }
 
 // mostAgain bounds what is read more than once because of quotes that are never closed.
-const mostAgain = 64 << 20
+const mostAgain = 128 << 20
 
 func newRecords(in *lines, comma byte) *records { return &records{in: in, comma: comma} }
 
@@ -150,6 +150,9 @@ func (r *records) quoted(first textLine) (record, error) {
 		q.feed(line.text)
 	}
 	q.endCell()
+	if q.torn && len(raw) > 1 {
+		return r.literally(record{number: first.number, raw: raw})
+	}
 	return record{number: first.number, lines: len(raw), cells: q.cells, raw: raw}, nil
 }
 
@@ -174,6 +177,7 @@ type quoting struct {
 	cell   strings.Builder
 	open   bool // A quote is.
 	closed bool // The cell was quoted, and its quote is closed.
+	torn   bool // Text follows a closing quote, so that it was perhaps an opening one.
 }
 
 // feed reads a line, or the next line of an open quote.
@@ -198,9 +202,11 @@ func (q *quoting) feed(s string) {
 			rest := strings.TrimLeft(s[i:], " ")
 			if rest != "" && rest[0] != q.comma {
 				q.cell.WriteString(s[i : len(s)-len(rest)])
+				q.torn = true
 			}
 			i = len(s) - len(rest) - 1
 		default:
+			q.torn = q.torn || q.closed
 			q.cell.WriteByte(c)
 		}
 	}

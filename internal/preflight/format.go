@@ -35,7 +35,7 @@ func formatOf(c Choices, name string, in *file) string {
 		return FormatJSONL
 	case strings.HasSuffix(name, ".xml"):
 		return FormatSitemap
-	case looksLikeCSV(c, in):
+	case c.Delimiter != "" || c.Header != nil || c.URLColumn != "" || looksLikeCSV(c, in):
 		return FormatCSV
 	}
 	return FormatTXT

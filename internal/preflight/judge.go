@@ -28,7 +28,10 @@ func judge(text string) (Line, *url.URL) {
 		l.Reason = problem
 		return l, nil
 	}
-	mended, how := mend(text)
+	mended, how := text, ""
+	if len(text) <= maxMended {
+		mended, how = mend(text)
+	}
 	u, err := parse(mended)
 	if err != nil {
 		l.Reason = err.Error()
@@ -40,6 +43,13 @@ func judge(text string) (Line, *url.URL) {
 	}
 	return l, u
 }
+
+// What is longer than maxMended is not looked at closely: no mending makes it shorter than MaxURL. Nor does anybody put
+// a URL into more than mostAround quotes and brackets.
+const (
+	maxMended  = 4 * MaxURL
+	mostAround = 32
+)
 
 // unreadable says what no URL holds, whatever is mended.
 func unreadable(text string) string {
@@ -89,7 +99,10 @@ func stripped(text string) (string, string) {
 	s := strings.TrimFunc(text, unseen)
 	blanks := s != text
 	commas, quotes := false, false
-	for s != "" {
+	for n := 0; s != ""; n++ {
+		if n > mostAround {
+			return text, "" // This is no wrapping.
+		}
 		t := strings.TrimRight(s, ",;")
 		if t != s {
 			commas = true
@@ -272,10 +285,10 @@ func parse(s string) (*url.URL, error) {
 	switch {
 	case s == "":
 		return nil, errors.New("holds no URL")
-	case twoURLs(s):
-		return nil, errors.New("holds two URLs; put each on a line of its own")
 	case len(s) > MaxURL:
 		return nil, fmt.Errorf("is %d bytes long; the limit is %d", len(s), MaxURL)
+	case twoURLs(s):
+		return nil, errors.New("holds two URLs; put each on a line of its own")
 	}
 	u, err := url.Parse(s)
 	if err != nil {

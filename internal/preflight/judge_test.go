@@ -58,6 +58,9 @@ func TestJudge(t *testing.T) {
 		// Wrong.
 		{long + "a", "", "is 8001 bytes long"},
 		{strings.Replace(long, "aa", " a", 1), "", "is 8002 bytes long"},
+		{strings.Repeat("(", 100_000), "", "is 100000 bytes long"},
+		{strings.Repeat("(", 7000), "", "has no http://"},
+		{"https://" + strings.Repeat("\u00e4", 3000) + ".test/", "", "host's name that cannot be"},
 		{"javascript:alert(1)", "", `begins with "javascript:"`},
 		{"file:///etc/passwd", "", `begins with "file:"`},
 		{"mailto:bob@a.test", "", `begins with "mailto:"`},

@@ -173,10 +173,14 @@ func looksLikeCSV(c Choices, in *file) bool {
 	if comma == 0 || len(rows) < 2 {
 		return false
 	}
+	even := 0
 	for _, row := range rows {
-		if len(row) != len(rows[0]) {
-			return false
+		if len(row) == len(rows[0]) {
+			even++
 		}
+	}
+	if even*5 < len(rows)*4 {
+		return false
 	}
 	header := hasHeader(rows)
 	if comma == ',' || comma == ';' {
