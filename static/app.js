@@ -3,9 +3,29 @@
 (() => {
   "use strict";
   const root = document.documentElement;
-  const zone = root.dataset.zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  const ownZone = root.dataset.zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  const zone = zoneChosen() === "utc" ? "UTC" : ownZone;
+  root.dataset.shownZone = zone; // For the scripts of single pages.
 
   // ---- Times ----
+
+  // The reader's zone, or UTC where this browser was told so.
+  function zoneChosen() {
+    try {
+      return localStorage.getItem("rollcall-zone") || "own";
+    } catch {
+      return "own";
+    }
+  }
+
+  function switchZone() {
+    try {
+      localStorage.setItem("rollcall-zone", zone === "UTC" ? "own" : "utc");
+    } catch {
+      return; // Without storage there is nothing to remember it in.
+    }
+    location.reload(); // Charts and all: whatever shows a time was drawn in the other zone.
+  }
 
   const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone: zone, hourCycle: "h23", ...options });
   const day = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
@@ -147,6 +167,7 @@
     const button = event.target.closest("[data-copy], [data-copy-from]");
     if (button) copy(button);
     if (event.target.closest("[data-theme-switch]")) nextTheme();
+    if (event.target.closest("[data-zone-switch]")) switchZone();
   });
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-tick-all]")) tickAll(event.target);
@@ -159,6 +180,10 @@
 
   applyTheme(root.dataset.theme || "auto");
   for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = zone;
+  for (const button of document.querySelectorAll("[data-zone-switch]")) {
+    button.hidden = ownZone === "UTC";
+    button.textContent = zone === "UTC" ? `Show ${ownZone}` : "Show UTC";
+  }
   for (const area of document.querySelectorAll("[data-count-lines]")) countLines(area);
   localizeAll();
   setInterval(localizeAll, 10000);
