@@ -30,13 +30,11 @@ func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
 	deadline := time.NewTimer(patienceOfTests)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
+	for gap := time.Millisecond; !done(); gap = min(gap*3/2, 60*time.Millisecond) { // Each look takes time from what it waits for.
 		select {
 		case <-deadline.C:
 			tb.Fatalf("waited in vain for %s", what)
-		case <-tick.C:
+		case <-time.After(gap):
 		}
 	}
 }
