@@ -182,6 +182,8 @@ func auditLink(row *store.AuditRow) string {
 		return "/webhooks/" + url.PathEscape(row.OnID)
 	case "replay":
 		return "/replays/" + url.PathEscape(row.OnID)
+	case "export":
+		return "/exports/" + url.PathEscape(row.OnID)
 	}
 	return address(auditPath, url.Values{"kind": {row.Kind}, "id": {row.OnID}})
 }

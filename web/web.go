@@ -36,6 +36,9 @@ type Config struct {
 	// means 12 hours and 7 days.
 	SessionIdle time.Duration
 	SessionMax  time.Duration
+	// KeepExports is how long files stay that were made in the background; zero
+	// means 72 hours.
+	KeepExports time.Duration
 	// Sandbox says that the vendor is simulated: every page says so.
 	Sandbox bool
 	// SecureCookies keeps the session's cookie to https.
@@ -65,6 +68,7 @@ const (
 	defaultReconcileEvery = 10 * time.Minute
 	defaultSessionIdle    = 12 * time.Hour
 	defaultSessionMax     = 7 * 24 * time.Hour
+	defaultKeepExports    = 72 * time.Hour
 )
 
 // Server is the web side of one process. Close ends it.
@@ -142,6 +146,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ReconcileEvery <= 0 {
 		c.ReconcileEvery = defaultReconcileEvery
+	}
+	if c.KeepExports <= 0 {
+		c.KeepExports = defaultKeepExports
 	}
 	if c.SessionMax <= 0 {
 		c.SessionMax = defaultSessionMax

@@ -219,6 +219,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 			MaxAge: c.SignatureMaxAge,
 		},
 		QuarantineRows: c.QuarantineRows, QuarantineBytes: int64(c.QuarantineBytes),
+		KeepExports: c.KeepExports, ExportSpace: int64(c.ExportSpace),
 		KeepBodies: c.KeepBodies, KeepDeliveries: c.KeepDeliveries, KeepLog: c.KeepLog,
 		Fields: pipeline.FieldSettings{
 			JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID,
@@ -233,6 +234,7 @@ func (s *stack) openWeb(front *door) error {
 	c := s.config
 	pages, err := web.New(web.Config{
 		PublicURL: c.publicBase(), TrustedProxies: c.Proxies(), MaxBody: int64(c.MaxBody), MaxInFlight: int64(c.MaxInFlight),
+		KeepExports: c.KeepExports,
 		SessionIdle: c.SessionIdle, SessionMax: c.SessionMax, SecureCookies: strings.HasPrefix(c.PublicURL, "https://"),
 		Sandbox: c.simulated(), Mode: c.Mode, ReconcileEvery: c.ReconcileEvery, Schema: s.schemaReady(), Version: thisRelease().Version,
 	}, s.store, s.pipeline, s.log, s.now)

@@ -59,6 +59,9 @@ type Config struct {
 	KeepDeliveries time.Duration `group:"Webhooks" env:"ROLLCALL_KEEP_DELIVERIES" default:"2160h" help:"How long deliveries are kept, without headers and bodies in the end, once their job has settled."`
 	KeepLog        time.Duration `group:"Webhooks" env:"ROLLCALL_KEEP_LOG" default:"2160h" help:"How long what is mirrored of the vendor's delivery log is kept, once the job has settled."`
 
+	KeepExports time.Duration `group:"Exports" env:"ROLLCALL_KEEP_EXPORTS" default:"72h" help:"How long files stay that were made in the background."`
+	ExportSpace size          `group:"Exports" env:"ROLLCALL_EXPORT_SPACE" default:"2GB" help:"What all files that are kept may take up in the database together."`
+
 	SignatureHeader   string        `group:"Signature" env:"ROLLCALL_SIGNATURE_HEADER" default:"X-Webhook-Signature" help:"Header that holds the signature."`
 	DeliveryHeader    string        `group:"Signature" env:"ROLLCALL_DELIVERY_HEADER" default:"X-Webhook-Delivery-Id" help:"Header that holds the delivery id."`
 	EventHeader       string        `group:"Signature" env:"ROLLCALL_EVENT_HEADER" default:"X-Webhook-Event" help:"Header that holds the event type."`

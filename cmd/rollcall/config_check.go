@@ -173,6 +173,9 @@ func (c *Config) checkNumbers() []error {
 	if c.QuarantineBytes < 1<<20 {
 		errs = append(errs, wrong("ROLLCALL_QUARANTINE_BYTES", c.QuarantineBytes.String(), "must be at least 1MiB"))
 	}
+	if c.ExportSpace < 1<<20 {
+		errs = append(errs, wrong("ROLLCALL_EXPORT_SPACE", c.ExportSpace.String(), "must be at least 1MiB"))
+	}
 	if c.MaxBody < 1<<10 || c.MaxBody > 1<<30 {
 		errs = append(errs, wrong("ROLLCALL_MAX_BODY", c.MaxBody.String(), "must be from 1KiB to 1GiB"))
 	}

@@ -32,6 +32,7 @@ type column struct {
 	part   func(r *Row) *Part
 	json   bool // A content that is JSON.
 	extra  bool // One of the batch's own.
+	cut    bool // Names the cells that are not whole.
 }
 
 // Column is a line of the table that documents the files.
@@ -94,8 +95,12 @@ func columnsOf(o *Options) []column {
 			out = append(out, c)
 		}
 	}
-	if o.Format == ZIP {
+	switch o.Format {
+	case ZIP:
 		out = append(out, fileColumns()...)
+	case Parquet:
+		out = append(out, column{name: "cut", cut: true})
+	case CSV, JSONL:
 	}
 	return append(out, extraColumns(o, out)...)
 }

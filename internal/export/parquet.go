@@ -2,8 +2,10 @@ package export
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"reflect"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -15,13 +17,18 @@ import (
 const (
 	groupBytes = 8 << 20
 	groupRows  = 50_000
+	// longestCell bounds a cell: the library holds several copies of each. What is
+	// cut is named in the column "cut"; the other formats hold all of it.
+	longestCell = 4 << 20
 )
 
 // parquetSink writes typed columns, all of which may be null.
 type parquetSink struct {
 	w       *parquet.Writer
+	group   *parquet.ConcurrentRowGroupWriter
 	columns []column
 	row     parquet.Row
+	partial []string // Cells of the row that are not whole.
 	rows    int
 	bytes   int64
 }
@@ -41,7 +48,7 @@ func newParquet(w io.Writer, columns []column) *parquetSink {
 func (s *parquetSink) files() int64 { return 0 }
 
 func (s *parquetSink) write(r *Row) error {
-	s.row = s.row[:0]
+	s.row, s.partial = s.row[:0], s.partial[:0]
 	for i := range s.columns {
 		value, err := s.value(&s.columns[i], r)
 		if err != nil {
@@ -53,15 +60,31 @@ func (s *parquetSink) write(r *Row) error {
 		}
 		s.row = append(s.row, value.Level(0, present, i))
 	}
-	if _, err := s.w.WriteRows([]parquet.Row{s.row}); err != nil {
+	if s.group == nil {
+		s.group = s.w.BeginRowGroup()
+	}
+	if _, err := s.group.WriteRows([]parquet.Row{s.row}); err != nil {
 		return err
 	}
 	clear(s.row)
 	if s.rows++; s.rows < groupRows && s.bytes < groupBytes {
 		return nil
 	}
+	return s.commit()
+}
+
+// commit writes the row group out. One that a large page made large isn't used
+// again: its memory would stay as large.
+func (s *parquetSink) commit() error {
+	if s.group == nil {
+		return nil
+	}
+	_, err := s.group.Commit()
+	if s.bytes > 2*groupBytes {
+		s.group = nil
+	}
 	s.rows, s.bytes = 0, 0
-	return s.w.Flush()
+	return err
 }
 
 func (s *parquetSink) value(c *column, r *Row) (parquet.Value, error) {
@@ -76,9 +99,12 @@ func (s *parquetSink) value(c *column, r *Row) (parquet.Value, error) {
 		}
 	case content:
 		if part := c.part(r); part.Has() {
-			return s.content(part)
+			return s.content(c.name, part)
 		}
 	case text:
+		if c.cut {
+			return s.cutCells(), nil
+		}
 		if value := c.text(r); value != "" {
 			return s.text([]byte(value)), nil
 		}
@@ -86,15 +112,44 @@ func (s *parquetSink) value(c *column, r *Row) (parquet.Value, error) {
 	return parquet.NullValue(), nil
 }
 
-func (s *parquetSink) content(part *Part) (parquet.Value, error) {
-	if part.Copy == nil {
-		return s.text(part.Bytes), nil
+func (s *parquetSink) content(name string, part *Part) (parquet.Value, error) {
+	value := part.Bytes
+	if part.Copy != nil {
+		begin := &beginning{kept: make([]byte, 0, min(part.Size, longestCell))}
+		if err := part.Copy(begin); err != nil && !errors.Is(err, errEnough) {
+			return parquet.NullValue(), err
+		}
+		value = begin.kept
 	}
-	whole := bytes.NewBuffer(make([]byte, 0, part.Size))
-	if err := part.Copy(whole); err != nil {
-		return parquet.NullValue(), err
+	if part.Size > longestCell {
+		s.partial = append(s.partial, name)
+		value = value[:min(len(value), longestCell)]
+		value = value[:fullRunes(value)]
 	}
-	return s.text(whole.Bytes()), nil
+	return s.text(value), nil
+}
+
+// cutCells names the cells of the row that are not whole.
+func (s *parquetSink) cutCells() parquet.Value {
+	if len(s.partial) == 0 {
+		return parquet.NullValue()
+	}
+	return s.text([]byte(strings.Join(s.partial, " ")))
+}
+
+var errEnough = errors.New("that is as much as a cell holds")
+
+// beginning keeps as much as a cell may hold, and wants no more.
+type beginning struct{ kept []byte }
+
+// Write implements io.Writer.
+func (b *beginning) Write(p []byte) (int, error) {
+	took := min(len(p), longestCell-len(b.kept))
+	b.kept = append(b.kept, p[:took]...)
+	if took < len(p) {
+		return took, errEnough
+	}
+	return took, nil
 }
 
 // text is a value that is what the column says, UTF-8.
@@ -106,7 +161,12 @@ func (s *parquetSink) text(value []byte) parquet.Value {
 	return parquet.ByteArrayValue(value)
 }
 
-func (s *parquetSink) close() error { return s.w.Close() }
+func (s *parquetSink) close() error {
+	if err := s.commit(); err != nil {
+		return err
+	}
+	return s.w.Close()
+}
 
 // cut leaves the file without its footer, so that nobody takes it for a whole
 // one.

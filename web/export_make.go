@@ -1,0 +1,270 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"rollcall/internal/export"
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+	"rollcall/views"
+)
+
+// What is sent at once; more is made in the background.
+const (
+	directRows  = 20_000
+	directBytes = 50_000_000
+)
+
+// exportAsk is what a form or an address asks for.
+type exportAsk struct {
+	filter  store.ItemFilter
+	choices export.Choices
+	behind  bool // In the background, by choice.
+	rows    int64
+	bytes   int64
+	large   bool // Too large to be sent at once.
+}
+
+// exportAskOf reads what is asked for. Boxes count when the form was sent, which
+// names the format; a link without one gets the usual choices.
+func exportAskOf(values url.Values) (exportAsk, error) {
+	filter, err := itemFilterOf(values)
+	if err != nil {
+		return exportAsk{}, err
+	}
+	a := exportAsk{filter: filter, choices: export.Default(export.CSV), behind: values.Get("behind") != ""}
+	if !values.Has("format") {
+		return a, nil
+	}
+	format := export.Format(values.Get("format"))
+	if !slices.Contains(export.Formats(), format) {
+		return a, badRequest("format: choose one of csv, jsonl, zip, parquet.", nil)
+	}
+	a.choices = export.Default(format)
+	if !values.Has("chosen") {
+		return a, nil
+	}
+	on := func(name string) bool { return values.Get(name) != "" }
+	a.choices.Markdown, a.choices.HTML, a.choices.Links, a.choices.Metadata = on("markdown"), on("html"), on("links"), on("metadata")
+	a.choices.SafeCells, a.choices.BOM = on("safe_cells"), on("bom")
+	return a, nil
+}
+
+// choiceValues is the way back.
+func (a *exportAsk) choiceValues() url.Values {
+	values := itemFilterValues(a.filter)
+	values.Set("format", string(a.choices.Format))
+	values.Set("chosen", "1")
+	for name, is := range map[string]bool{
+		"markdown": a.choices.Markdown, "html": a.choices.HTML, "links": a.choices.Links, "metadata": a.choices.Metadata,
+		"safe_cells": a.choices.SafeCells, "bom": a.choices.BOM,
+	} {
+		if is {
+			values.Set(name, "on")
+		}
+	}
+	return values
+}
+
+// weigh finds out how much it is, as far as it takes to know whether it can be
+// sent at once.
+func (s *Server) weigh(c echo.Context, a *exportAsk) error {
+	parts := store.ExportParts{Markdown: a.choices.Markdown, HTML: a.choices.HTML, Links: a.choices.Links, Metadata: a.choices.Metadata}
+	var err error
+	a.rows, a.bytes, err = s.store.ExportSize(c.Request().Context(), a.filter, parts, directRows+1)
+	a.large = a.rows > directRows || a.bytes > directBytes
+	return err
+}
+
+// picked says in words what is exported.
+func (s *Server) picked(c echo.Context, f store.ItemFilter) (string, error) {
+	words := "items of all batches"
+	if f.Batch > 0 {
+		batch, err := s.store.Batch(c.Request().Context(), f.Batch)
+		if err != nil {
+			return "", err
+		}
+		words = "items of batch " + idText(f.Batch) + ", " + clean(batch.Name, 100)
+	}
+	values := itemFilterValues(f)
+	var narrowed []string
+	for _, name := range itemFilterNames() {
+		if name != "batch" && values.Get(name) != "" {
+			narrowed = append(narrowed, strings.ReplaceAll(name, "_", " ")+" "+values.Get(name))
+		}
+	}
+	if len(narrowed) > 0 {
+		words += ", with " + strings.Join(narrowed, ", ")
+	}
+	return words, nil
+}
+
+// newExport is GET /exports/new: what would be exported, and the choices.
+func (s *Server) newExport(c echo.Context) error {
+	a, err := exportAskOf(c.QueryParams())
+	if err != nil {
+		return err
+	}
+	if !c.QueryParams().Has("format") {
+		a.choices.Format = export.CSV
+	}
+	if err := s.weigh(c, &a); err != nil {
+		return fmt.Errorf("weigh an export: %w", err)
+	}
+	props := views.NewExportProps{
+		Back: exportsPath, BackText: "Exports", Once: newToken(), Format: string(a.choices.Format), Markdown: a.choices.Markdown, HTML: a.choices.HTML,
+		Links: a.choices.Links, Metadata: a.choices.Metadata, SafeCells: a.choices.SafeCells, BOM: a.choices.BOM, Behind: a.behind, TooLarge: a.large,
+		Rows:  views.Count{N: min(a.rows, directRows), Known: true, More: a.rows > directRows},
+		Bytes: views.Count{N: a.bytes, Known: true, More: a.rows > directRows},
+	}
+	if a.filter.Batch > 0 {
+		props.Back, props.BackText = "/batches/"+idText(a.filter.Batch), "Batch "+idText(a.filter.Batch)
+	}
+	if props.Picked, err = s.picked(c, a.filter); err != nil {
+		return err
+	}
+	props.Fields = append(props.Fields, views.Option{Value: "chosen", Text: "1"})
+	for name, values := range itemFilterValues(a.filter) {
+		props.Fields = append(props.Fields, views.Option{Value: name, Text: values[0]})
+	}
+	slices.SortFunc(props.Fields, func(a, b views.Option) int { return strings.Compare(a.Value, b.Value) })
+	for _, each := range export.Columns() {
+		props.Columns = append(props.Columns, views.Option{Value: each.Name, Text: each.About})
+	}
+	if props.Layout, err = s.layout(c, "Export items", views.SectionExports); err != nil {
+		return err
+	}
+	return render(c, http.StatusOK, views.NewExport(props))
+}
+
+// makeExport is POST /exports: a small one begins to be sent, a large one to be
+// made. The same form sent twice leads to the same file.
+func (s *Server) makeExport(c echo.Context) error {
+	if err := parseForm(c.Request()); err != nil {
+		return err
+	}
+	a, err := exportAskOf(c.Request().PostForm)
+	if err != nil {
+		return err
+	}
+	if err := s.weigh(c, &a); err != nil {
+		return fmt.Errorf("weigh an export: %w", err)
+	}
+	if !a.large && !a.behind {
+		return c.Redirect(http.StatusSeeOther, directPath(&a))
+	}
+	req, err := s.exportRequest(c, &a)
+	if err != nil {
+		return err
+	}
+	req.Token = field(c, "once", maxOnce)
+	e, err := s.pipeline.Export(c.Request().Context(), req)
+	if err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, exportPath(e.ID))
+}
+
+// directPath is where a small export is sent from.
+func directPath(a *exportAsk) string {
+	values := a.choiceValues()
+	if a.filter.Batch == 0 {
+		return address(exportsPath+"/items", values)
+	}
+	values.Del("batch")
+	return address("/batches/"+idText(a.filter.Batch)+"/export", values)
+}
+
+func (s *Server) exportRequest(c echo.Context, a *exportAsk) (pipeline.ExportRequest, error) {
+	picked, err := s.picked(c, a.filter)
+	if err != nil {
+		return pipeline.ExportRequest{}, err
+	}
+	words := map[string]string{}
+	for name, values := range itemFilterValues(a.filter) {
+		words[name] = values[0]
+	}
+	return pipeline.ExportRequest{Filter: a.filter, Choices: a.choices, Picked: picked, Words: words}, nil
+}
+
+// exportBatch is GET /batches/{id}/export?format=...: items of the batch, sent at
+// once.
+func (s *Server) exportBatch(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	values := c.QueryParams()
+	values.Set("batch", idText(id))
+	return s.sendExport(c, values)
+}
+
+// exportItems is GET /exports/items?format=...: the same of all batches.
+func (s *Server) exportItems(c echo.Context) error { return s.sendExport(c, c.QueryParams()) }
+
+// sendExport sends what isn't too large for it; a larger one leads to the page
+// that has it made in the background.
+func (s *Server) sendExport(c echo.Context, values url.Values) error {
+	a, err := exportAskOf(values)
+	if err != nil {
+		return err
+	}
+	if err := s.weigh(c, &a); err != nil {
+		return fmt.Errorf("weigh an export: %w", err)
+	}
+	if a.large || !values.Has("format") {
+		return c.Redirect(http.StatusSeeOther, address(exportsPath+"/new", a.choiceValues()))
+	}
+	req, err := s.exportRequest(c, &a)
+	if err != nil {
+		return err
+	}
+	req.Expected = &a.rows
+	if c.Request().Method == http.MethodHead {
+		c.Response().Header().Set(echo.HeaderContentType, a.choices.Format.MediaType())
+		return c.NoContent(http.StatusOK)
+	}
+	direct, err := pipeline.BeginExport(c.Request().Context(), s.store, s.now, req)
+	if err != nil {
+		return err
+	}
+	return s.streamExport(c, direct, a.choices.Format)
+}
+
+// streamExport sends the file. Once a byte is out, only a connection that breaks
+// tells the reader that it isn't whole.
+func (s *Server) streamExport(c echo.Context, direct *pipeline.DirectExport, format export.Format) error {
+	ctx, control, header := c.Request().Context(), http.NewResponseController(c.Response()), c.Response().Header()
+	header.Set(echo.HeaderContentType, format.MediaType())
+	header.Set(echo.HeaderContentDisposition, `attachment; filename="`+direct.Row.Name+`"`)
+	header.Set("Link", "<"+exportPath(direct.Row.ID)+`/manifest.json>; rel="describedby"`)
+	patient := func() error {
+		if err := control.SetWriteDeadline(s.now().Add(slowExport)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		return nil
+	}
+	if err := patient(); err != nil {
+		return err
+	}
+	if _, err := direct.Send(ctx, c.Response(), patient); err != nil {
+		if !c.Response().Committed {
+			return err
+		}
+		s.log.WarnContext(ctx, "export broken off", slog.Int64("export_id", direct.Row.ID), slog.Any("error", err))
+		panic(http.ErrAbortHandler)
+	}
+	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
