@@ -39,7 +39,7 @@ func ReadableText(markdown, page []byte) string {
 // linkTarget is where a link or an image of Markdown leads.
 //
 //nolint:gochecknoglobals // A compiled pattern never changes.
-var linkTarget = regexp.MustCompile(`\]\([^()\s]*(\([^()\s]*\)[^()\s]*)*("[^"]*")?\)`)
+var linkTarget = regexp.MustCompile(`\]\([^()\s]*(\([^()\s]*\)[^()\s]*)*(\s+"[^"]*")?\)`)
 
 // wholeText drops a character that a limit cut in two.
 func wholeText(content []byte) []byte {
@@ -91,7 +91,9 @@ func textOfHTML(page []byte) string {
 				}
 			case atom.B, atom.I, atom.Em, atom.Strong, atom.Span, atom.A:
 			default:
-				out.WriteByte(' ')
+				if hidden == 0 {
+					out.WriteByte(' ')
+				}
 			}
 		case html.EndTagToken:
 			name, _ := z.TagName()
@@ -117,36 +119,42 @@ func searchable(text string) string {
 		if len(word) > longestWord {
 			continue
 		}
-		if strings.Contains(word, "/") && !strings.ContainsAny(word, ".@:") {
-			word = strings.ReplaceAll(word, "/", " ")
-		}
-		out.WriteString(word)
+		out.WriteString(slashPlain(word))
 		out.WriteByte(' ')
 	}
 	return out.String()
 }
 
-// breaks reports what stands between two words in any script: blanks, and
-// punctuation that isn't ASCII's, which Postgres knows better.
+// breaks reports what stands between two words in any script: blanks, brackets
+// and quotes, which Postgres would take for a part of an address before them,
+// and punctuation that isn't ASCII's. The rest of ASCII's it knows better.
 func breaks(r rune) bool {
-	return unicode.IsSpace(r) || r > unicode.MaxASCII && unicode.IsPunct(r)
+	if r > unicode.MaxASCII {
+		return unicode.IsSpace(r) || unicode.IsPunct(r)
+	}
+	return r <= ' ' || strings.ContainsRune("()[]{}<>|\"`*", r)
 }
 
 // SearchText is what a person searches for, as the search's own text is: words
-// joined by a slash are a phrase.
+// joined by a slash are a phrase, and an address goes without its scheme.
 func SearchText(typed string) string {
 	words := strings.Fields(printableText(store.CleanText(typed)))
 	quoted := false
 	for i, word := range words {
 		quotes := strings.Count(word, `"`)
-		if !quoted && quotes == 0 && strings.Contains(word, "/") && !strings.ContainsAny(word, ".@:") {
+		if !quoted && quotes == 0 && slashed(word) {
 			words[i] = slashPhrase(word)
-		} else if quoted || quotes > 0 {
+		} else {
 			words[i] = slashPlain(word)
 		}
 		quoted = quoted != (quotes%2 == 1)
 	}
 	return strings.Join(words, " ")
+}
+
+// slashed reports words joined by a slash, which are no address.
+func slashed(word string) bool {
+	return strings.Contains(word, "/") && !strings.ContainsAny(word, ".@:")
 }
 
 func slashPhrase(word string) string {
@@ -158,9 +166,16 @@ func slashPhrase(word string) string {
 	return phrase
 }
 
+// slashPlain is a word with blanks for its slashes, and an address without its
+// scheme and the stop that ends a sentence.
 func slashPlain(word string) string {
-	if strings.ContainsAny(word, ".@:") {
-		return word
+	if slashed(word) {
+		return strings.ReplaceAll(word, "/", " ")
 	}
-	return strings.ReplaceAll(word, "/", " ")
+	if before, rest, found := strings.Cut(word, "://"); found {
+		return strings.TrimRight(strings.TrimRightFunc(before, isSchemeLetter)+rest, ".,;:!?'")
+	}
+	return word
 }
+
+func isSchemeLetter(r rune) bool { return r <= unicode.MaxASCII && unicode.IsLetter(r) }

@@ -233,7 +233,7 @@ func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
 		PublicURL: r.hooks.URL, PollFirst: 50 * time.Millisecond, PollCap: 300 * time.Millisecond,
 		PollTick: 50 * time.Millisecond, ListEvery: 100 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: neverByItself,
 		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond, CancelGrace: 300 * time.Millisecond,
-		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500, ClaimLease: 15 * time.Second,
+		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500, ClaimLease: 15 * time.Second, NoIndex: true,
 		RetryGaps: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond},
 	}
 	if s.pipeline != nil {
