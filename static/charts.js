@@ -70,7 +70,8 @@
   function timeAxis() {
     return axis({
       space: byDay ? 64 : 52,
-      splits: (_, __, min, max) => hourSplits(min, max),
+      size: 30,
+      splits: (plot) => timeSplits(plot.width),
       values: (_, splits) => splits.map((at) => {
         const date = new Date(at * 1000);
         return byDay || Number(hourOf.format(date)) === 0 ? shortDay.format(date) : clockText.format(date);
@@ -79,11 +80,11 @@
   }
 
   // Marks stand at rows, as far apart as there is room for.
-  function hourSplits(min, max) {
-    const at = figures.at.filter((each) => each >= min && each <= max);
-    const room = Math.max(1, Math.floor(section.clientWidth / 90));
-    const step = [1, 2, 3, 6, 12, 24].find((each) => at.length / each <= room) || Math.ceil(at.length / room);
-    return at.filter((each, i) => (byDay ? i % step === 0 : Number(hourOf.format(new Date(each * 1000))) % Math.min(step, 24) === 0));
+  function timeSplits(plotWidth) {
+    const { at } = figures;
+    const room = Math.max(1, Math.floor(plotWidth / 75));
+    const step = [1, 2, 3, 6, 12, 24].find((each) => at.length / each <= room) || 24;
+    return at.filter((each, i) => (byDay ? i % step === 0 : Number(hourOf.format(new Date(each * 1000))) % step === 0));
   }
 
   const width = (holder) => Math.max(200, holder.clientWidth);

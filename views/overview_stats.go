@@ -259,7 +259,7 @@ type Quota struct {
 	Until     time.Time // the quota is used up then at this week's pace; zero when that isn't known, or never at that pace
 }
 
-// forecast says how long the quota lasts, in words that end before the date if there is one.
+// forecast says how long the quota lasts.
 func (q Quota) forecast() string {
 	switch {
 	case !q.Known:
@@ -273,7 +273,7 @@ func (q Quota) forecast() string {
 	case q.Until.IsZero():
 		return "At this week's pace the quota lasts for over a year."
 	}
-	return "At this week's pace the quota lasts until"
+	return "At this week's pace the quota lasts until about " + q.Until.UTC().Format("2 January 2006") + "."
 }
 
 // Lasted says how long something lasted, as people read it.

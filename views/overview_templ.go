@@ -160,15 +160,7 @@ func Overview(p OverviewProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</div><div class=\"columns columns-wide\"><div class=\"column\"><section class=\"card\" aria-labelledby=\"running-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"running-title\">Running now</h2><a class=\"card-side\" href=\"/batches\">All batches</a></div><div id=\"overview-running\" data-testid=\"running\">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = OverviewRunning(p).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</div></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -176,15 +168,15 @@ func Overview(p OverviewProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"card\" aria-labelledby=\"days-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"days-title\">Roll call of the last days</h2></div><div id=\"overview-days\" data-testid=\"days\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<div class=\"columns columns-wide\"><div class=\"column\"><section class=\"card\" aria-labelledby=\"running-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"running-title\">Running now</h2><a class=\"card-side\" href=\"/batches\">All batches</a></div><div id=\"overview-running\" data-testid=\"running\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = OverviewDays(p).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = OverviewRunning(p).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</div></section></div><div class=\"column\"><section class=\"card\" aria-labelledby=\"happened-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"happened-title\">What happened last</h2></div><div id=\"overview-happened\" data-testid=\"happened\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</div></section><section class=\"card\" aria-labelledby=\"happened-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"happened-title\">What happened last</h2></div><div id=\"overview-happened\" data-testid=\"happened\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -192,7 +184,36 @@ func Overview(p OverviewProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</div></section><section class=\"card\" aria-labelledby=\"nets-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"nets-title\">Brought home by</h2><span class=\"card-side\">last 7 days</span></div><div class=\"card-body\" id=\"overview-nets\" data-testid=\"nets\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</div></section><section class=\"card\" aria-labelledby=\"days-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"days-title\">Roll call of the last days</h2></div><div id=\"overview-days\" data-testid=\"days\">")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = OverviewDays(p).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</div></section><section class=\"card\" aria-labelledby=\"spending-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"spending-title\">Calls and quota</h2><span class=\"card-side\">last ")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			var templ_7745c5c3_Var4 string
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(plural(Known(int64(p.Spending.Days)), "day", "days"))
+			if templ_7745c5c3_Err != nil {
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/overview.templ`, Line: 111, Col: 176}
+			}
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</span></div><div id=\"overview-spending\" data-testid=\"spending\">")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = OverviewSpending(p.Spending).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</div></section></div><div class=\"column\"><section class=\"card\" aria-labelledby=\"nets-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"nets-title\">Brought home by</h2><span class=\"card-side\">last 7 days</span></div><div class=\"card-body\" id=\"overview-nets\" data-testid=\"nets\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -200,33 +221,12 @@ func Overview(p OverviewProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</div></section><section class=\"card\" aria-labelledby=\"score-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"score-title\">The vendor's webhooks</h2><span class=\"card-side\">last ")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(plural(Known(int64(p.Score.Days)), "day", "days"))
-			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/overview.templ`, Line: 119, Col: 176}
-			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</span></div><div id=\"overview-score\" data-testid=\"score\">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = OverviewScore(p.Score).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></section><section class=\"card\" aria-labelledby=\"spending-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"spending-title\">Calls and quota</h2><span class=\"card-side\">last ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></section><section class=\"card\" aria-labelledby=\"score-title\"><div class=\"card-header\"><h2 class=\"card-title\" id=\"score-title\">The vendor's webhooks</h2><span class=\"card-side\">last ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 string
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(plural(Known(int64(p.Spending.Days)), "day", "days"))
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(plural(Known(int64(p.Score.Days)), "day", "days"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/overview.templ`, Line: 125, Col: 176}
 			}
@@ -234,11 +234,11 @@ func Overview(p OverviewProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</span></div><div id=\"overview-spending\" data-testid=\"spending\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</span></div><div id=\"overview-score\" data-testid=\"score\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = OverviewSpending(p.Spending).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = OverviewScore(p.Score).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

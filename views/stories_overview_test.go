@@ -139,7 +139,7 @@ func happened() []views.HappenedRow {
 	return []views.HappenedRow{
 		{At: before(3 * time.Minute), Icon: "stack-2", Text: "News front pages ended: 3 of 40 stored", Path: "/batches/11"},
 		{At: before(31 * time.Minute), Icon: "list-check", Text: "Reconcile found 3 jobs that nobody had told of", Path: "/reconcile"},
-		{At: before(26 * time.Hour), Icon: "player-play", Text: "dispatch goes on after 12 min 4 s"},
+		{At: before(26 * time.Hour), Icon: "player-play", Text: "After 12 min 4 s dispatch goes on"},
 		{At: before(50 * time.Hour), Icon: "stack-2", Text: hostile + " ended: 0 of 7 stored", Path: "/batches/8"},
 		{At: before(70 * time.Hour), Icon: "key", Text: "The secret of batch_completed was changed"},
 	}

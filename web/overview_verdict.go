@@ -163,7 +163,7 @@ func happenedRow(h *store.Happening) views.HappenedRow {
 		}
 	case store.HappenedResumed:
 		row.Icon = "player-play"
-		row.Text = gateName(h.State) + " goes on after " + views.Lasted(time.Duration(h.N)*time.Second)
+		row.Text = "After " + views.Lasted(time.Duration(h.N)*time.Second) + " " + gateName(h.State) + " goes on"
 	}
 	return row
 }
