@@ -22,20 +22,22 @@ import (
 type commands struct {
 	Config Config `embed:""`
 
-	Serve    serveCmd    `cmd:"" help:"Run the server."`
-	Demo     demoCmd     `cmd:"" help:"A whole Rollcall with a simulated vendor and a batch that fills."`
-	Doctor   doctorCmd   `cmd:"" help:"Check everything that must be right; exit 1 with a line for each problem."`
-	Bench    benchCmd    `cmd:"" help:"Measure; exit 1 when an aim isn't held."`
-	Sandbox  sandboxCmd  `cmd:"" help:"Run the simulated vendor."`
-	Migrate  migrateCmd  `cmd:"" help:"Look after the database's schema."`
-	User     userCmd     `cmd:"" help:"Look after people's accounts."`
-	Webhook  webhookCmd  `cmd:"" help:"Look after the vendor's webhooks."`
-	Replay   replayCmd   `cmd:"" help:"Ask again about jobs whose delivery went wrong, and wait until it is done."`
-	Secrets  secretsCmd  `cmd:"" help:"Look after what is encrypted at rest."`
-	Verify   verifyCmd   `cmd:"" help:"Verify the stored bytes of a delivery again; exit 1 with the reason when no secret does."`
-	Health   healthCmd   `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`
-	Settings settingsCmd `cmd:"" help:"List all settings: each is an environment variable and a flag."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Serve     serveCmd     `cmd:"" help:"Run the server."`
+	Demo      demoCmd      `cmd:"" help:"A whole Rollcall with a simulated vendor and a batch that fills."`
+	Doctor    doctorCmd    `cmd:"" help:"Check everything that must be right; exit 1 with a line for each problem."`
+	Bench     benchCmd     `cmd:"" help:"Measure; exit 1 when an aim isn't held."`
+	Sandbox   sandboxCmd   `cmd:"" help:"Run the simulated vendor."`
+	Migrate   migrateCmd   `cmd:"" help:"Look after the database's schema."`
+	User      userCmd      `cmd:"" help:"Look after people's accounts."`
+	Webhook   webhookCmd   `cmd:"" help:"Look after the vendor's webhooks."`
+	Replay    replayCmd    `cmd:"" help:"Ask again about jobs whose delivery went wrong, and wait until it is done."`
+	Export    exportCmd    `cmd:"" help:"Write items and what is stored of them into a file: CSV, JSON lines, ZIP or Parquet."`
+	Preflight preflightCmd `cmd:"" help:"Say of each line of a file whether its URL would be sent; exit 1 when one is invalid."`
+	Secrets   secretsCmd   `cmd:"" help:"Look after what is encrypted at rest."`
+	Verify    verifyCmd    `cmd:"" help:"Verify the stored bytes of a delivery again; exit 1 with the reason when no secret does."`
+	Health    healthCmd    `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`
+	Settings  settingsCmd  `cmd:"" help:"List all settings: each is an environment variable and a flag."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 // app is what a command works with.

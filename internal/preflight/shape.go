@@ -179,7 +179,7 @@ func looksLikeCSV(c Choices, in *file) bool {
 			even++
 		}
 	}
-	if even*5 < len(rows)*4 {
+	if even*2 <= len(rows) {
 		return false
 	}
 	header := hasHeader(rows)
