@@ -58,7 +58,7 @@ func stories() []story {
 	for _, some := range [][]story{
 		entryStories(), overviewStories(), newBatchStories(), preflightStories(), batchStories(), jobStories(), itemStories(), resultStories(), searchStories(),
 		kindStories(), planStories(), foreignStories(), webhookStories(), sentStories(),
-		rotationStories(), replayStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
+		rotationStories(), replayStories(), rerunStories(), scheduleStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
 	} {
 		all = append(all, some...)
 	}

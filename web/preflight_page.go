@@ -158,7 +158,7 @@ const lineShown = 2000
 
 func preflightLine(l *store.PreflightLine) views.PreflightLine {
 	shown := views.PreflightLine{
-		Number: l.Number, Verdict: string(l.Verdict), Original: clean(l.Original, lineShown), URL: l.URL, Reason: l.Reason,
+		Number: l.Number, Original: clean(l.Original, lineShown), URL: l.URL, Reason: l.Reason,
 	}
 	if l.StoredItem != nil {
 		shown.StoredItem = idText(*l.StoredItem)

@@ -92,7 +92,7 @@ func TestPreflightPages(t *testing.T) {
 	if lines := got.text("[data-testid=lines] tbody"); !strings.Contains(lines, "javascript:alert(1)") || strings.Contains(got.body, "<script>alert(1)") {
 		t.Errorf("lines: got %q", lines)
 	}
-	if lines := v.get("/preflights/2?verdict=fixed").text("[data-testid=lines] tbody"); !strings.Contains(lines, "shop.test/2 https://shop.test/2") {
+	if lines := v.get("/preflights/2?verdict=fixed").text("[data-testid=lines] tbody"); !strings.Contains(lines, "shop.test/2 Sent as https://shop.test/2") {
 		t.Errorf("fixed: got %q", lines)
 	}
 	v.wrongChoices()
