@@ -22,7 +22,7 @@ const Prefix = "/static/"
 // hashLength is how many hexadecimal digits of the SHA-256 sum go into a name: 48 bits, plenty to tell releases apart.
 const hashLength = 12
 
-//go:embed app.css app.js keys.js charts.js theme.js favicon.svg vendor/*.js vendor/*.css vendor/*.svg vendor/LICENSES.md
+//go:embed app.css app.js batch.js keys.js charts.js theme.js favicon.svg vendor/*.js vendor/*.css vendor/*.svg vendor/LICENSES.md
 var files embed.FS
 
 // An asset is one file, ready to be sent.

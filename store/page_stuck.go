@@ -3,12 +3,15 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/uptrace/bun"
 )
 
 // Bounds of a look for stuck items.
 const (
-	stuckJobs   = 200 // Open jobs of the batch, the oldest.
-	stuckItems  = 500 // Their outstanding items.
+	stuckJobs = 200 // Open jobs of the batch, the oldest.
+	// StuckLook is how many of their outstanding items are looked at.
+	StuckLook   = 500
 	usualJobs   = 400 // Jobs settled last, of all batches.
 	usualPerJob = 50
 )
@@ -33,8 +36,18 @@ func (q Queries) PageOldestOpen(ctx context.Context, batchID int64, by time.Time
 		FROM (SELECT id, accepted_at, vendor_status, polls, webhook_at FROM jobs
 			WHERE batch_id = ? AND state = 'accepted' AND accepted_at <= ? ORDER BY accepted_at, id LIMIT ?) j
 		JOIN items i ON i.current_job_id = j.id AND i.state = 'outstanding'
-		ORDER BY j.accepted_at, j.id, i.position LIMIT ?`, batchID, by, stuckJobs, stuckItems).Scan(ctx, &items)
+		ORDER BY j.accepted_at, j.id, i.position LIMIT ?`, batchID, by, stuckJobs, StuckLook).Scan(ctx, &items)
 	return items, translate(err)
+}
+
+// JobsOfBatch are those of the jobs that are the batch's.
+func (q Queries) JobsOfBatch(ctx context.Context, batchID int64, jobIDs []int64) ([]int64, error) {
+	if len(jobIDs) == 0 {
+		return nil, nil
+	}
+	var ids []int64
+	err := q.db.NewRaw("SELECT id FROM jobs WHERE batch_id = ? AND id IN (?) ORDER BY id", batchID, bun.List(jobIDs)).Scan(ctx, &ids)
+	return ids, translate(err)
 }
 
 // Usual is how long answers took lately, from when the vendor took the job

@@ -56,11 +56,15 @@ func TestFailuresInTheMenuMove(t *testing.T) {
 	}
 	watched.until(t, `2<span class="visually-hidden"> waiting</span>`)
 	for path, section := range map[string]string{
-		fmt.Sprintf("/batches/%d", s.batch): "#items", fmt.Sprintf("/items/%d", s.items[2]): "#follow", "/reconcile": "#follow",
+		fmt.Sprintf("/items/%d", s.items[2]): "#follow", "/reconcile": "#follow",
 	} {
 		page := v.get(path)
 		if page.doc.Find(section+"[hx-select-oob='#menu-failures']").Length() != 1 || page.text("#menu-failures") != "2 waiting" {
 			t.Errorf("%s: its stream brings no number of failures to the menu", path)
 		}
+	}
+	rows := v.get(v.get(fmt.Sprintf("/batches/%d", s.batch)).doc.Find("#items").AttrOr("data-rows", "") + "?id=" + idText(s.items[2]))
+	if menu := rows.text("hx-partial[hx-target='#menu-failures']"); menu != "2 waiting" {
+		t.Errorf("a batch's rows bring %q to the menu", menu)
 	}
 }

@@ -67,7 +67,8 @@ func (s *Server) batch(c echo.Context) error {
 		return err
 	}
 	props := views.BatchProps{
-		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
+		Rejected: row.Invalid+row.Duplicate > 0,
+		ID:       idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
 		RollCall: rollCall(&row.Batch), MayCancel: mayCancelBatch(&row.Batch), CancelAt: cancelAsked(&row.Batch),
 	}
 	if props.Options, err = batchOptions(&row.Batch); err != nil {
@@ -78,6 +79,9 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	if err := s.batchJobs(c, id, &props); err != nil {
 		return fmt.Errorf("jobs of batch %d: %w", id, err)
+	}
+	if err := s.batchFacts(ctx, &row.Batch, &props); err != nil {
+		return fmt.Errorf("facts of batch %d: %w", id, err)
 	}
 	if props.Items, err = s.batchItems(c, &row.Batch); err != nil {
 		return fmt.Errorf("items of batch %d: %w", id, err)
@@ -90,13 +94,39 @@ func (s *Server) batch(c echo.Context) error {
 	if props.Layout, err = s.layout(c, row.Name, views.SectionBatches); err != nil {
 		return err
 	}
-	return render(c, http.StatusOK, views.Batch(props))
+	if props.Live {
+		props.Layout.Scripts = append(props.Layout.Scripts, "batch.js")
+	}
+	status := http.StatusOK
+	if len(props.Items.Filter.Errors) > 0 {
+		status = http.StatusUnprocessableEntity
+	}
+	return render(c, status, views.Batch(props))
+}
+
+// batchGroups is how many groups of its failures a batch's page shows.
+const batchGroups = 5
+
+// batchFacts is what a batch's page shows beside its items and jobs.
+func (s *Server) batchFacts(ctx context.Context, b *store.Batch, props *views.BatchProps) error {
+	var err error
+	if props.Pace, err = s.pace(ctx, b); err != nil {
+		return err
+	}
+	if props.Stuck, err = s.stuckOf(ctx, b, stuckShown); err != nil {
+		return err
+	}
+	if props.Rerun, err = s.rerunLineOf(ctx, b); err != nil || b.Failed == 0 {
+		return err
+	}
+	props.Failures, err = s.failureGroups(ctx, store.Failed{BatchID: b.ID, Standing: store.FailureWaiting}, batchGroups)
+	return err
 }
 
 // itemsPath is where the items of this very view can be asked for again.
 func itemsPath(c echo.Context, id string) string {
 	kept := url.Values{}
-	for _, name := range []string{"state", "view", "parent", cursorParam} {
+	for _, name := range append([]string{"view", "parent", cursorParam}, itemFilterNames()...) {
 		if value := c.QueryParam(name); value != "" {
 			kept.Set(name, value)
 		}
@@ -151,6 +181,7 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 		return props, err
 	}
 	ctx := c.Request().Context()
+	filter := itemFilterProps(c.QueryParams(), b, &props)
 	if props.Tabs.State == views.StateRejected {
 		lines, err := s.store.PageRejected(ctx, b.ID, after, pageRows+1)
 		lines, more := cut(lines, pageRows)
@@ -164,18 +195,10 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 		props.Pager = pager(c, cursorParam, more, last)
 		return props, err
 	}
-	items, err := s.store.PageItems(ctx, b.ID, store.ItemState(props.Tabs.State), after, pageRows+1)
-	items, more := cut(items, pageRows)
-	last := ""
-	for i := range items {
-		props.Items = append(props.Items, itemRow(&items[i]))
-		last = placeCursor(int64(items[i].Position))
+	if len(props.Filter.Errors) > 0 {
+		return props, nil
 	}
-	props.Pager = pager(c, cursorParam, more, last)
-	if err == nil && props.Tabs.Crawl {
-		err = s.withPlaces(ctx, items, props.Items)
-	}
-	return props, err
+	return props, s.fitItems(c, b, filter, after, &props)
 }
 
 // itemTabs counts from the batch's own counters; a state that isn't one shows
@@ -240,9 +263,13 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 		return views.BatchLiveProps{}, false, err
 	}
 	vendor, err := s.atWork(ctx, id)
+	if err != nil {
+		return views.BatchLiveProps{}, false, err
+	}
+	pace, err := s.pace(ctx, b)
 	tabs := itemTabs(b, views.StateAll)
 	return views.BatchLiveProps{
-		RollCall: rollCall(b), Vendor: vendor, Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
+		Pace: pace, RollCall: rollCall(b), Vendor: vendor, Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
 		ID: idText(id), MayCancel: mayCancelBatch(b), CancelAt: cancelAsked(b),
 	}, b.EndedAt != nil && still(jobs), err
 }

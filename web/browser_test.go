@@ -136,15 +136,19 @@ func TestLiveInABrowser(t *testing.T) {
 	}
 	o.until(t, `document.querySelector("#count-stored")?.textContent === "6" && document.querySelector("[data-live-state]").hidden`)
 
-	// What was ticked stays ticked while rows come.
+	// What was ticked and opened stays so while rows come, which are shown at a press.
 	o.open(t, fmt.Sprintf("%s/batches/%d/items?state=failed", b.url, other.batch))
 	o.until(t, `document.querySelector("[data-live-state]")?.textContent === "Live"`)
-	o.run(t, `document.querySelector("#items .tick").click()`)
+	o.run(t, `document.querySelector("#items .tick").click(); document.querySelector("#item-filter-more").open = true`)
 	b.exec(t, `UPDATE items SET state = 'failed', error_code = 'X', ended_at = now() WHERE id = $1`, other.items[2])
 	b.exec(t, `UPDATE batches SET failed = failed + 1 WHERE id = $1`, other.batch)
 	if err := b.store.Notify(t.Context(), other.batch); err != nil {
 		t.Fatal(err)
 	}
+	o.until(t, `!document.querySelector("#items-new").hidden && document.querySelector("#items-new").innerText.includes("1 new: show")`)
+	o.until(t, `document.querySelectorAll("#items .tick").length === 2`)
+	o.run(t, `document.querySelector("#items-new a").click()`)
+	o.until(t, `document.querySelector("#item-filter-more").open && document.querySelector("#items-new").hidden && document.activeElement.id === "items-title"`)
 	o.until(t, `document.querySelectorAll("#items .tick").length === 3 && document.querySelector("#items .tick").checked && document.querySelectorAll("#items .tick:checked").length === 1`)
 	for _, line := range o.console {
 		if !strings.Contains(line, "net::ERR_") {

@@ -26,6 +26,9 @@ const (
 	// overviewEvery refreshes the overview, as gates and webhooks move without
 	// a batch's doing.
 	overviewEvery = 10 * time.Second
+	// batchEvery refreshes a batch: its pace is of the last minutes, also when
+	// nothing moves in them.
+	batchEvery = 30 * time.Second
 	// messagesAtOnce is how many messages one process makes at a time.
 	messagesAtOnce = 2
 	// heartbeat is how often a stream shows that it lives and looks whether its
@@ -196,11 +199,11 @@ func (h *hub) leave(id int64, news chan message) {
 
 // pump makes a topic's messages while anybody looks.
 func (h *hub) pump(t *topic) {
-	every, gap := time.Duration(1<<63-1), gapBatch
+	every, gap := batchEvery, gapBatch
 	if t.id == overviewTopic {
 		every, gap = overviewEvery, gapOverview
 	}
-	refresh, items := time.NewTicker(every), time.NewTimer(every)
+	refresh, items := time.NewTicker(every), time.NewTimer(1<<63-1)
 	defer refresh.Stop()
 	defer items.Stop()
 	resting := false // Pages were told of items less than itemsEvery ago.

@@ -67,7 +67,7 @@ func TestResubmitMatching(t *testing.T) {
 	if rows := list.doc.Find("[data-testid=failures] tbody tr"); rows.Length() != 1 || list.text(".filters-total") != "1 failure" {
 		t.Fatalf("got %d failures, %q, want 1", rows.Length(), list.text(".filters-total"))
 	}
-	all, _ := list.doc.Find("a[href^='/resubmit?']").Attr("href")
+	all, _ := list.doc.Find(".tick-bar a[href^='/resubmit?']").Attr("href")
 	plan := v.get(all)
 	if text := plan.text("[data-testid=plan]"); !strings.Contains(text, "1 URL is asked for again: every failure with the code NOT_FOUND at a.example of the batch november") {
 		t.Errorf("plan: got %q", text)
@@ -85,7 +85,7 @@ func TestResubmitMatching(t *testing.T) {
 	if note := v.get("/failures").text(".note-success"); note != "1 URL was resubmitted." {
 		t.Errorf("note: got %q", note)
 	}
-	if link := v.get(fmt.Sprintf("/batches/%d/items?state=failed", other.batch)).doc.Find(fmt.Sprintf("a[href='/resubmit?all=1&batch=%d']", other.batch)); link.Length() != 1 {
+	if link := v.get(fmt.Sprintf("/batches/%d/items?state=failed", other.batch)).doc.Find(fmt.Sprintf("a[href='/resubmit?all=1&standing=all&batch=%d']", other.batch)); link.Length() != 1 {
 		t.Error("no way to resubmit all failures of a batch on its page")
 	}
 }

@@ -1,0 +1,106 @@
+// A batch's page while it moves. Its rows stay where they are while somebody reads them: what came since is counted,
+// and shown at a press. Everything works without it, as a page that stands still.
+(() => {
+  "use strict";
+  const live = document.getElementById("live");
+  const section = () => document.getElementById("items");
+  if (!live || !section()) return;
+
+  // A browser keeps six connections to a host: a tab that was opened behind others waits with its stream.
+  const stream = live.getAttribute("hx-sse:connect");
+  if (document.hidden && stream) {
+    live.removeAttribute("hx-sse:connect");
+    document.addEventListener("visibilitychange", function begin() {
+      if (document.hidden) return;
+      document.removeEventListener("visibilitychange", begin);
+      live.setAttribute("hx-sse:connect", stream);
+      window.htmx.process(live);
+    });
+  }
+
+  // ---- What is new since the rows were drawn ----
+
+  const number = (element, name) => Number(element.dataset[name] || 0);
+  const done = (element) => number(element, "all") - number(element, "outstanding");
+
+  function fresh(drawn, now) {
+    const state = drawn.dataset.state || "all";
+    if (state === "rejected") return { count: 0 };
+    if (state === "outstanding") return { count: done(now) - done(drawn), text: "answered since" };
+    const more = number(now, state) - number(drawn, state);
+    if (more > 0 || state !== "all") return { count: more, text: "new" };
+    return { count: waiting ? done(now) - done(drawn) : 0, text: "answered since" };
+  }
+
+  let waiting = false; // Rows have changed that somebody is reading.
+
+  function tell() {
+    const drawn = section();
+    const now = document.querySelector("[data-counts]");
+    const bar = document.getElementById("items-new");
+    if (!drawn || !now || !bar) return;
+    const { count, text } = fresh(drawn, now);
+    const words = `${count.toLocaleString()} ${text}: show`;
+    const label = bar.querySelector("[data-new-text]");
+    if (count > 0 && label.textContent !== words) label.textContent = words;
+    if (bar.hidden !== (count <= 0)) bar.hidden = count <= 0;
+  }
+
+  // ---- The rows that are there, each in its place ----
+
+  // Rows are read while the pointer, the focus or a selection is among them.
+  function reading() {
+    const rows = section().querySelector("tbody");
+    if (!rows) return false;
+    const marked = document.getSelection();
+    return rows.matches(":hover") || rows.contains(document.activeElement) ||
+      (marked !== null && !marked.isCollapsed && marked.containsNode(rows, true));
+  }
+
+  function freshen() {
+    waiting = false;
+    const open = section().querySelectorAll("[data-item]:not([data-state=stored])");
+    const asked = new URLSearchParams([...open].map((each) => ["id", each.dataset.item]));
+    window.htmx.ajax("GET", `${section().dataset.rows}?${asked}`, { source: "#items", target: "#items", swap: "none" });
+  }
+
+  function moved() {
+    waiting = reading();
+    if (!waiting && !document.hidden) freshen();
+    tell();
+  }
+
+  function left() {
+    if (waiting && !reading()) {
+      freshen();
+      tell();
+    }
+  }
+
+  live.addEventListener("items", moved);
+  document.addEventListener("mouseout", left);
+  document.addEventListener("focusout", () => setTimeout(left));
+  document.addEventListener("selectionchange", left);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) moved();
+  });
+  new MutationObserver(tell).observe(document.getElementById("roll-call"), { childList: true, subtree: true, attributes: true });
+
+  // ---- Showing what is new keeps what was open, and the place of whoever pressed ----
+
+  let open = [];
+  let pressed = false;
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#items-new a")) return;
+    open = [...document.querySelectorAll("details[open][id]")].map((each) => each.id);
+    pressed = true;
+    waiting = false;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (!pressed) return;
+    pressed = false;
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    document.getElementById("items-title")?.focus({ preventScroll: true });
+    tell();
+  });
+})();
