@@ -268,7 +268,7 @@ func Schedule(p ScheduleProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = nextTable(p.Coming).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nextList(p.Coming).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -73,9 +73,17 @@ func (p pickedTimes) words() string {
 				days = append(days, each.name)
 			}
 		}
-		return "Every " + strings.Join(days, ", ") + " at " + p.time
+		return "Every " + listed(days) + " at " + p.time
 	}
 	return p.cron
+}
+
+// listed joins words as a sentence does.
+func listed(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
 // expression is the cron expression of it, or what is wrong by field.

@@ -131,7 +131,7 @@ func (s *Server) goingBatch(ctx context.Context, r *store.Schedule) (*views.Goin
 
 func scheduleRun(r *store.ScheduleRunRow) views.ScheduleRun {
 	run := views.ScheduleRun{
-		Due: r.DueAt, Until: orZero(r.UntilAt), Times: views.Known(int64(r.Times)), At: r.At, Outcome: string(r.Outcome), Reason: r.Reason,
+		Due: r.DueAt, Until: orZero(r.UntilAt), Times: views.Known(int64(r.Times)), At: r.At, Outcome: string(r.Outcome), Reason: sentence(r.Reason),
 		PressedBy: r.PressedBy,
 	}
 	if r.BatchID != nil {
