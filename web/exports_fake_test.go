@@ -35,3 +35,19 @@ func (f *fakePipeline) CancelExport(ctx context.Context, id int64) (bool, error)
 func (f *fakePipeline) DeleteExport(ctx context.Context, id int64) (bool, error) {
 	return f.rows.ExpireExport(ctx, id)
 }
+
+// CompareBatches compares at once.
+func (f *fakePipeline) CompareBatches(ctx context.Context, a, b int64) error {
+	return f.rows.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		id, err := tx.AskComparison(ctx, a, b, time.Now())
+		if err != nil {
+			return err
+		}
+		c, err := tx.BatchComparison(ctx, id)
+		if err != nil {
+			return err
+		}
+		_, err = tx.CompareBatches(ctx, c, time.Now())
+		return err
+	})
+}

@@ -59,6 +59,8 @@ type Pipeline interface {
 	Export(ctx context.Context, req pipeline.ExportRequest) (*store.Export, error)
 	CancelExport(ctx context.Context, id int64) (bool, error)
 	DeleteExport(ctx context.Context, id int64) (bool, error)
+	// CompareBatches has the pages of two batches compared.
+	CompareBatches(ctx context.Context, a, b int64) error
 	// ReconcileNow queues a reconcile run for a person.
 	ReconcileNow(ctx context.Context) error
 	// ReadLogNow queues a reading of each webhook's delivery log for a person, and

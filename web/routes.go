@@ -132,6 +132,10 @@ func (s *Server) routes() []route {
 		{method: post, path: schedulesPath + "/:id/remove", who: analysts, handle: s.removeSchedule},
 
 		{method: get, path: "/batches/:id/export", who: analysts, handle: s.exportBatch, long: true},
+		{method: get, path: compareResultsPath, who: analysts, handle: s.compareResults},
+		{method: get, path: compareBatchesPath, who: analysts, handle: s.compareBatches},
+		{method: post, path: compareBatchesPath, who: analysts, handle: s.askComparison},
+		{method: get, path: compareBatchesPath + "/live", who: analysts, handle: s.compareLive, stream: true},
 		{method: get, path: exportsPath, who: analysts, handle: s.exports},
 		{method: post, path: exportsPath, who: analysts, handle: s.makeExport},
 		{method: get, path: exportsPath + "/new", who: analysts, handle: s.newExport},

@@ -173,9 +173,9 @@ func (r *rig) direct(w io.Writer, batch int64, format export.Format) export.Mani
 // what may be held, one page of 24 MB among them.
 func TestExportKeepsLittleInMemory(t *testing.T) {
 	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep}) //nolint:paralleltest // It measures the heap of the process.
-	batch := r.stored(4000, 8000)
+	batch := r.stored(3000, 8000)
 	r.exec(`UPDATE results SET markdown = convert_to(repeat(md5('a') || md5('b'), 24 * 1024 * 16), 'UTF8')
-		WHERE item_id = (SELECT id FROM items WHERE batch_id = $1 AND position = 2000)`, batch)
+		WHERE item_id = (SELECT id FROM items WHERE batch_id = $1 AND position = 1500)`, batch)
 	for _, format := range export.Formats() {
 		base, most := heap(), uint64(0)
 		d, err := pipeline.BeginExport(t.Context(), r.store, time.Now, pipeline.ExportRequest{Filter: store.ItemFilter{Batch: batch}, Choices: export.Default(format)})
@@ -189,10 +189,14 @@ func TestExportKeepsLittleInMemory(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || m.Rows != 4000 || turns < 10 {
+		if err != nil || m.Rows != 3000 || turns < 10 {
 			t.Fatalf("%s: got %+v in %d turns, %v", format, m, turns, err)
 		}
-		if most > base+24<<20 {
+		bound := uint64(20 << 20)
+		if format == export.Parquet {
+			bound = 44 << 20 // The library holds several copies of a large cell.
+		}
+		if most > base+bound {
 			t.Errorf("%s: %d MiB more are held", format, (most-base)>>20)
 		}
 	}

@@ -115,6 +115,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &reverifyWorker{p: p})
 	river.AddWorker(workers, &exportWorker{p: p})
 	river.AddWorker(workers, &clearWorker{p: p})
+	river.AddWorker(workers, &compareWorker{p: p})
 	river.AddWorker(workers, &indexWorker{p: p})
 	river.AddWorker(workers, &rollUpWorker{p: p})
 	river.AddWorker(workers, &usageWorker{p: p})
@@ -127,7 +128,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 		cfg.Queues = map[string]river.QueueConfig{
 			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
 			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
-			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1}, queueExport: {MaxWorkers: 1},
+			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1}, queueExport: {MaxWorkers: 1}, queueCompare: {MaxWorkers: 1},
 			queueIndex: {MaxWorkers: 1},
 		}
 		if p.cfg.OnlyReplay {

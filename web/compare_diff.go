@@ -1,0 +1,227 @@
+package web
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"rollcall/views"
+)
+
+// Bounds of a comparison of two texts. What they cut is said on the page.
+const (
+	// diffBytes is how much of each text is compared.
+	diffBytes = 512 << 10
+	// comparedRows is how many lines the page shows.
+	comparedRows = 2000
+	// comparedWords is the longest pair of lines that is compared word by word.
+	comparedWords = 4000
+	// compareTime bounds the search for what two texts have in common; after it
+	// they are still shown right, but with more marked as changed.
+	compareTime = 300 * time.Millisecond
+	// aroundChange is how many unchanged lines are shown beside a change.
+	aroundChange = 3
+)
+
+// compareTexts is a line diff of two texts, and a word diff of the lines that
+// changed.
+func compareTexts(a, b string, blanks bool) views.TextDiff {
+	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
+	d := &differ{blanks: blanks, search: diffmatchpatch.New()}
+	d.search.DiffTimeout = compareTime
+	for _, op := range d.diff(left, right) {
+		d.take(op, left, right)
+	}
+	d.pair()
+	d.out.Rows = folded(d.out.Rows)
+	if len(d.out.Rows) > comparedRows {
+		d.out.Rows, d.out.CutRows = d.out.Rows[:comparedRows], true
+	}
+	d.words()
+	return d.out
+}
+
+// differ makes one diff.
+type differ struct {
+	blanks bool // White space does not count.
+	search *diffmatchpatch.DiffMatchPatch
+	out    views.TextDiff
+	// l and r are how many lines of each side are taken, gone and fresh the
+	// changed ones that are to be put side by side.
+	l, r        int
+	gone, fresh []views.DiffRow
+}
+
+// op is a run of tokens that are equal, gone, or new.
+type op struct {
+	kind diffmatchpatch.Operation
+	n    int
+}
+
+// diff compares two lists of tokens: each different token is a character of an
+// alphabet of its own, and the two texts of those are compared.
+func (d *differ) diff(left, right []string) []op {
+	alphabet := make(map[string]rune)
+	next := rune(1)
+	spell := func(tokens []string) []rune {
+		text := make([]rune, len(tokens))
+		for i, token := range tokens {
+			if d.blanks {
+				token = strings.Join(strings.Fields(token), " ")
+			}
+			letter, known := alphabet[token]
+			if !known {
+				if letter = next; next < utf8.MaxRune {
+					next++
+				}
+				if next == 0xD800 { // Halves of characters are none.
+					next = 0xE000
+				}
+				alphabet[token] = letter
+			}
+			text[i] = letter
+		}
+		return text
+	}
+	var ops []op
+	for _, each := range d.search.DiffMainRunes(spell(left), spell(right), false) {
+		ops = append(ops, op{each.Type, utf8.RuneCountInString(each.Text)})
+	}
+	return ops
+}
+
+// take adds a run of lines.
+func (d *differ) take(o op, left, right []string) {
+	for range o.n {
+		switch o.kind {
+		case diffmatchpatch.DiffEqual:
+			d.pair()
+			d.out.Rows = append(d.out.Rows, views.DiffRow{
+				Kind: views.DiffSame, LeftNo: d.l + 1, RightNo: d.r + 1, Left: plain(left[d.l]), Right: plain(right[d.r]),
+			})
+			d.l++
+			d.r++
+		case diffmatchpatch.DiffDelete:
+			d.gone = append(d.gone, views.DiffRow{Kind: views.DiffGone, LeftNo: d.l + 1, Left: plain(left[d.l])})
+			d.l++
+			d.out.Gone++
+		case diffmatchpatch.DiffInsert:
+			d.fresh = append(d.fresh, views.DiffRow{Kind: views.DiffNew, RightNo: d.r + 1, Right: plain(right[d.r])})
+			d.r++
+			d.out.New++
+		}
+	}
+}
+
+// pair puts lines that went beside those that came in their place.
+func (d *differ) pair() {
+	for i := range max(len(d.gone), len(d.fresh)) {
+		switch {
+		case i >= len(d.fresh):
+			d.out.Rows = append(d.out.Rows, d.gone[i])
+		case i >= len(d.gone):
+			d.out.Rows = append(d.out.Rows, d.fresh[i])
+		default:
+			row := d.gone[i]
+			row.Kind, row.RightNo, row.Right = views.DiffChanged, d.fresh[i].RightNo, d.fresh[i].Right
+			d.out.Rows = append(d.out.Rows, row)
+		}
+	}
+	d.gone, d.fresh = nil, nil
+}
+
+// words marks what changed within the changed lines that are shown. Lines with
+// little in common stay as they are.
+func (d *differ) words() {
+	for i := range d.out.Rows {
+		row := &d.out.Rows[i]
+		if row.Kind != views.DiffChanged || len(row.Left[0].Text)+len(row.Right[0].Text) > comparedWords {
+			continue
+		}
+		left, right := tokens(row.Left[0].Text), tokens(row.Right[0].Text)
+		var l, r []views.DiffSpan
+		same := 0
+		for _, o := range d.diff(left, right) {
+			switch o.kind {
+			case diffmatchpatch.DiffEqual:
+				l = append(l, views.DiffSpan{Text: strings.Join(left[:o.n], "")})
+				r = append(r, views.DiffSpan{Text: strings.Join(right[:o.n], "")})
+				same += len(strings.TrimSpace(l[len(l)-1].Text))
+				left, right = left[o.n:], right[o.n:]
+			case diffmatchpatch.DiffDelete:
+				l = append(l, views.DiffSpan{Text: strings.Join(left[:o.n], ""), Changed: true})
+				left = left[o.n:]
+			case diffmatchpatch.DiffInsert:
+				r = append(r, views.DiffSpan{Text: strings.Join(right[:o.n], ""), Changed: true})
+				right = right[o.n:]
+			}
+		}
+		if same > 0 {
+			row.Left, row.Right = l, r
+		}
+	}
+}
+
+// tokens are the words of a line, its blanks, and every other character.
+func tokens(line string) []string {
+	kind := func(r rune) int {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			return 1
+		case unicode.IsSpace(r):
+			return 2
+		}
+		return 0
+	}
+	var out []string
+	begin, was := 0, -1
+	for at, r := range line {
+		is := kind(r)
+		if at > begin && (is != was || is == 0) {
+			out = append(out, line[begin:at])
+			begin = at
+		}
+		was = is
+	}
+	if begin < len(line) {
+		out = append(out, line[begin:])
+	}
+	return out
+}
+
+func plain(line string) []views.DiffSpan { return []views.DiffSpan{{Text: line}} }
+
+// folded leaves out unchanged lines that are far from any change.
+func folded(rows []views.DiffRow) []views.DiffRow {
+	var out []views.DiffRow
+	for at := 0; at < len(rows); {
+		end := at
+		for end < len(rows) && rows[end].Kind == views.DiffSame {
+			end++
+		}
+		if end == at {
+			out = append(out, rows[at])
+			at++
+			continue
+		}
+		head, tail := aroundChange, aroundChange
+		if at == 0 {
+			head = 0
+		}
+		if end == len(rows) {
+			tail = 0
+		}
+		if hidden := end - at - head - tail; hidden > 1 {
+			out = append(out, rows[at:at+head]...)
+			out = append(out, views.DiffRow{Kind: views.DiffFold, Hidden: hidden})
+			out = append(out, rows[end-tail:end]...)
+		} else {
+			out = append(out, rows[at:end]...)
+		}
+		at = end
+	}
+	return out
+}
