@@ -21,7 +21,11 @@ type preflightCmd struct {
 	File     string `arg:"" help:"File with the URLs: plain text, CSV, JSON lines or an XML sitemap, gzipped or not; - is standard input."`
 	JSON     bool   `name:"json" help:"Print a JSON object for each line, then one of totals."`
 	Rejected string `short:"o" placeholder:"FILE" help:"Write the duplicate and invalid lines to this CSV, with all their columns."`
+	readFlags
+}
 
+// readFlags say how a file of URLs is read.
+type readFlags struct {
 	Format         string `default:"auto" enum:"auto,txt,csv,jsonl,sitemap" help:"What the file is: ${enum}."`
 	Delimiter      string `placeholder:"," help:"Delimiter of a CSV: , ; | or tab."`
 	Header         *bool  `negatable:"" help:"The first record of a CSV names the columns."`
@@ -56,11 +60,11 @@ type verdicts interface {
 
 func (c *preflightCmd) judge(ctx context.Context, a *app) (preflight.Totals, error) {
 	var none preflight.Totals
-	in, open, err := c.open(a)
+	in, open, err := c.open(a, c.File)
 	if err != nil {
 		return none, err
 	}
-	defer in.Close() //nolint:errcheck // It was only read.
+	defer in.Close()
 	out := bufio.NewWriter(a.out)
 	var told verdicts = &toldToPeople{out: out, name: c.File}
 	if c.JSON {
@@ -98,14 +102,14 @@ func each(all []verdicts, do func(verdicts) error) error {
 }
 
 // named names the flag of the choice that is wrong.
-func (c *preflightCmd) named(e *preflight.FileError) error {
+func (c *readFlags) named(e *preflight.FileError) error {
 	if e.Field == "" {
 		return e
 	}
 	return fmt.Errorf("--%s: %w", strings.ReplaceAll(e.Field, "_", "-"), e)
 }
 
-func (c *preflightCmd) choices() preflight.Choices {
+func (c *readFlags) choices() preflight.Choices {
 	format, delimiter := c.Format, c.Delimiter
 	if format == "auto" {
 		format = ""
@@ -120,18 +124,18 @@ func (c *preflightCmd) choices() preflight.Choices {
 }
 
 // open opens the file, and what a sitemap index in it may name: files of the same folder. Nothing is fetched.
-func (c *preflightCmd) open(a *app) (io.ReadCloser, preflight.Opener, error) {
+func (c *readFlags) open(a *app, name string) (io.ReadCloser, preflight.Opener, error) {
 	if c.MaxLines < 1 {
 		return nil, nil, fmt.Errorf("--max-lines=%d: must be 1 or more", c.MaxLines)
 	}
-	if c.File == "-" {
+	if name == "-" {
 		return io.NopCloser(a.in), nil, nil
 	}
-	file, err := os.Open(c.File)
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	return file, besideOf(filepath.Dir(c.File)), nil
+	return file, besideOf(filepath.Dir(name)), nil
 }
 
 // besideOf opens sitemaps by the last part of their address, in the folder of their index and nowhere else.
@@ -146,7 +150,7 @@ func besideOf(folder string) preflight.Opener {
 		if err != nil {
 			return nil, err
 		}
-		defer root.Close() //nolint:errcheck // Nothing was written.
+		defer root.Close()
 		info, err := root.Stat(name)
 		if err != nil || !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("it is not fetched, and there is no file %q beside the index", name)

@@ -34,7 +34,7 @@ type Submission struct {
 	LeaveOutBad bool
 	// KeepDuplicates submits a URL as often as it is in the text.
 	KeepDuplicates bool
-	CreatedBy   *int64 // A user; nil for the command line.
+	CreatedBy      *int64 // A user; nil for the command line.
 	// Token is the form's own: a second submission of the same with it makes
 	// nothing and is answered with the first. Empty is none.
 	Token string

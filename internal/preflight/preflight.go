@@ -78,22 +78,22 @@ type Choices struct {
 type Line struct {
 	// Number is where the line, or the record of several lines, begins, from 1; in a sitemap it is the number of the
 	// entry, over all its files. Numbers rise and none comes twice.
-	Number  int
-	Verdict Verdict
+	Number  int     `json:"number"`
+	Verdict Verdict `json:"verdict"`
 	// Original is the text the URL was read from, as it was. It may hold anything, NUL and broken UTF-8 too; of a line
 	// over MaxRecord it is the beginning.
-	Original string
+	Original string `json:"original"`
 	// URL is what the vendor gets; empty when the line is invalid.
-	URL string
+	URL string `json:"url,omitempty"`
 	// Reason says what was mended, what it repeats or what is wrong; empty when it was accepted as it was.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// DuplicateOf is the number of the first line with the same canonical form, or 0.
-	DuplicateOf int
+	DuplicateOf int `json:"duplicate_of,omitempty"`
 	// Extra are the cells of Detected.Columns, in their order. It is shorter when the last of them are missing, and when
 	// columns appear only later in the file; it is longer only on an invalid line that has too many cells.
-	Extra []string
+	Extra []string `json:"extra,omitempty"`
 	// Canonical is the spelling that duplicates were looked for by; empty when the line is invalid.
-	Canonical string
+	Canonical string `json:"canonical,omitempty"`
 }
 
 // Detected is how the file was read in the end: what was chosen, and what was found out.
