@@ -7,10 +7,10 @@ FUZZTIME ?= 10s
 URLS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run dev build test check lint generate schema fuzz faults cover tools static
+.PHONY: help demo run dev build test check lint generate schema fuzz faults cover tools static screenshots
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 demo: build ## a whole Rollcall with a simulated vendor and a batch that fills; ARGS="--once --urls 50" adds flags
 	@.ci/setup.sh postgres
@@ -50,6 +50,9 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 faults: build ## the demo under every fault of the sandbox at 0.3, then under all at 0.05; URLS=1000
 	@.ci/setup.sh postgres
 	@.ci/faults.sh $(URLS)
+
+screenshots: ## pictures of every page, light and dark, wide and narrow, in screenshots/; ARGS=folder for another
+	@.ci/screenshots.sh $(ARGS)
 
 cover: ## coverage of the tests, in total and in cover.out
 	@.ci/setup.sh postgres chromium
