@@ -104,7 +104,7 @@ func TestPathsThatNameNothing(t *testing.T) {
 	v := b.as(t, store.RoleAdmin)
 	for _, pattern := range []string{
 		"/batches/%", "/batches/%/items", "/batches/%/live", "/items/%", "/jobs/%", "/results/%", "/results/%/preview",
-		"/results/%/download", "/deliveries/%", "/webhooks/%",
+		"/results/%/download", "/deliveries/%", "/webhooks/%", "/preflights/%", "/preflights/%/rejected.csv", "/batches/%/rejected.csv",
 	} {
 		for _, id := range []string{
 			"999", "0", "-1", "+1", "01", "abc", "1e3", "9223372036854775807", "9223372036854775808",

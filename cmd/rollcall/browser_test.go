@@ -247,14 +247,14 @@ func TestAnalystInABrowser(t *testing.T) {
 	urls := sandbox.MadeURLs(40, 9)
 	b.fill("#urls", strings.Join(urls[:20], "\n")+"\njavascript:alert(1)\n"+strings.Join(urls[20:], "\n"))
 	b.fill("#name", "From the browser")
-	b.click("main form [type=submit]")
+	b.click("main form [formaction='/batches']")
 	b.until("main", "javascript:alert")
 	if typed := b.value(`document.querySelector("#urls").value`); !strings.Contains(typed, urls[39]) {
 		t.Errorf("what was typed is gone: %q", typed)
 	}
 	b.check("bad-line")
 	b.click("[name=skip_bad]")
-	b.click("main form [type=submit]")
+	b.click("main form [formaction='/batches']")
 
 	b.until("h1", "From the browser")
 	// No reload from here on: the page follows by itself.
@@ -267,6 +267,9 @@ func TestAnalystInABrowser(t *testing.T) {
 	}
 	b.check("batch")
 	b.readResult()
+	b.searchResult()
+	b.checksAnUpload(sandbox.MadeURLs(2, 11))
+	b.runsAgain("From a file")
 	b.signOut()
 }
 

@@ -97,7 +97,7 @@ func (s *show) submit(name string, urls ...string) {
 	s.fill("#name", name)
 	s.fill("#urls", strings.Join(urls, "\n"))
 	s.until("[data-testid=cost]", fmt.Sprintf("Up to %d for the line", len(urls)))
-	s.click("main form [type=submit]")
+	s.click("main form [formaction='/batches']")
 	s.until("h1", name)
 }
 

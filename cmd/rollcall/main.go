@@ -32,6 +32,7 @@ type commands struct {
 	Webhook   webhookCmd   `cmd:"" help:"Look after the vendor's webhooks."`
 	Replay    replayCmd    `cmd:"" help:"Ask again about jobs whose delivery went wrong, and wait until it is done."`
 	Export    exportCmd    `cmd:"" help:"Write items and what is stored of them into a file: CSV, JSON lines, ZIP or Parquet."`
+	Submit    submitCmd    `cmd:"" help:"Submit the good lines of a file as a batch; the running server fetches them."`
 	Rerun     rerunCmd     `cmd:"" help:"Run a batch again, or only its failures, as a new batch tied to it."`
 	Preflight preflightCmd `cmd:"" help:"Say of each line of a file whether its URL would be sent; exit 1 when one is invalid."`
 	Secrets   secretsCmd   `cmd:"" help:"Look after what is encrypted at rest."`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path"
 	"strconv"
@@ -49,6 +50,8 @@ type PreflightInput struct {
 	// is empty; 0 is none.
 	Kept       int64
 	Choices    Choices
+	// Open opens the sitemaps that an index names; nil opens none. It fetches nothing.
+	Open       func(url string) (io.ReadCloser, error)
 	StoredDays int // URLs whose page was stored in the last days are left out; 0: are not.
 }
 
@@ -73,7 +76,7 @@ func (p *Pipeline) Preflight(ctx context.Context, in PreflightInput) (int64, err
 	if err := p.insertPreflight(ctx, f); err != nil {
 		return 0, err
 	}
-	if err := p.readPreflight(ctx, f, in.Choices, in.StoredDays); err != nil {
+	if err := p.readPreflight(ctx, f, in.Choices, in.StoredDays, in.Open); err != nil {
 		return 0, fmt.Errorf("preflight %d: %w", f.ID, err)
 	}
 	return f.ID, nil
@@ -229,7 +232,7 @@ func (p *Pipeline) Reread(ctx context.Context, id int64, owner *int64, c Choices
 	if f.Pasted, f.Upload, err = p.store.PreflightContent(ctx, id); err != nil {
 		return err
 	}
-	err = p.readPreflight(ctx, f, c, storedDays)
+	err = p.readPreflight(ctx, f, c, storedDays, nil)
 	if errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -259,6 +262,12 @@ func (p *Pipeline) PreflightForm(ctx context.Context, id int64, owner *int64) (P
 	}
 	in.Options, in.Headers, err = p.readOptions(&store.Batch{ID: id, Options: f.Options, HeadersSealed: f.HeadersSealed})
 	return in, err
+}
+
+// DropPreflight ends a preflight's time: what is left of it the next sweep
+// removes.
+func (p *Pipeline) DropPreflight(ctx context.Context, id int64) error {
+	return ofTask(p.store.ExpirePreflight(ctx, id, p.now()), "preflight", id)
 }
 
 // sweepPreflights removes what nobody needs any more of preflights, a few

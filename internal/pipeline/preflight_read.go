@@ -40,14 +40,14 @@ type lineReading struct {
 }
 
 // readPreflight reads the content and puts its lines in place of those before.
-func (p *Pipeline) readPreflight(ctx context.Context, f *store.Preflight, c Choices, storedDays int) error {
+func (p *Pipeline) readPreflight(ctx context.Context, f *store.Preflight, c Choices, storedDays int, open preflight.Opener) error {
 	return p.store.WriteReading(ctx, f.ID, p.now(), func(out *store.LineWriter) (store.PreflightReading, error) {
 		r := &lineReading{out: out, hosts: map[string]int{}}
 		if storedDays > 0 {
 			r.since = p.now().AddDate(0, 0, -storedDays)
 		}
 		content, name := contentOf(f)
-		found, sum, err := preflight.Read(ctx, content, name, c, nil, func(l preflight.Line) error { return r.take(ctx, l) })
+		found, sum, err := preflight.Read(ctx, content, name, c, open, func(l preflight.Line) error { return r.take(ctx, l) })
 		wrong, isFile := errors.AsType[*preflight.FileError](err)
 		if err != nil && !isFile {
 			return store.PreflightReading{}, err

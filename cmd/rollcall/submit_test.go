@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// TestSubmitCommand: the good lines of a file become a batch that a server brings home; a dry run and a file that can't
+// be read make none, and the exit code says so.
+func TestSubmitCommand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	urls := sandbox.MadeURLs(2, 7)
+	file := filepath.Join(t.TempDir(), "pages.csv")
+	text := "sku;page\n1;" + urls[0] + "\n2;" + strings.TrimPrefix(urls[1], "https://") + "\n3;" + urls[0] + "\n4;ftp://x/\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(code int, in string, args ...string) output {
+		t.Helper()
+		got := rollcall(t, envOf(d.vars), append([]string{"submit"}, args...)...)
+		if got.code != code || !strings.Contains(got.out+got.errOut, in) {
+			t.Errorf("submit %v: exit %d, said %q %q, want exit %d and %q", args, got.code, got.out, got.errOut, code, in)
+		}
+		return got
+	}
+	run(1, "1 invalid", file, "--dry-run")
+	run(1, "nothing was submitted; it would be 2 requests in 1 job", file, "--strict")
+	run(2, "9", file, "--url-column", "9")
+	run(2, "no such file", file+"x")
+	run(2, "kind", file, "--kind", "crawl")
+	run(1, "choose commit, domcontentloaded or load", file, "--wait-until", "never")
+	got := run(0, "", file, "--json", "--name", "pages", "--content", "markdown,html", "--kind", "batch")
+	var said submittedFile
+	if err := json.Unmarshal([]byte(got.out), &said); err != nil {
+		t.Fatal(err)
+	}
+	want := submittedFile{Lines: 4, Submitted: 4, Accepted: 1, Fixed: 1, Duplicate: 1, Invalid: 1, Requests: 2, Jobs: 1, BatchID: 1}
+	if said != want {
+		t.Errorf("got %+v, want %+v", said, want)
+	}
+	run(1, "not one of the lines is left", file, "--stored-days", "1", "--url-column", "sku")
+	var batches int
+	if err := d.store.SQL().QueryRowContext(t.Context(), `SELECT count(*) FROM batches`).Scan(&batches); err != nil || batches != 1 {
+		t.Errorf("batches: got %d, %v, want 1", batches, err)
+	}
+	start(t, d.vars, "serve")
+	if b := d.home(said.BatchID, time.Minute); b.Stored() != 2 || b.Name != "pages" || b.URLColumn != "page" || b.Kind != store.KindBatch {
+		t.Errorf("batch: got %+v", b)
+	}
+	d.runsAgain(t, "1")
+}
