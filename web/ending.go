@@ -49,8 +49,9 @@ func newOpenStreams(sessions *sessionStore) *openStreams {
 // guard's look and this.
 func (o *openStreams) join(c echo.Context) func() {
 	visit := visitOf(c)
-	ctx, cancel := context.WithCancel(c.Request().Context())
-	c.SetRequest(c.Request().WithContext(ctx))
+	whole := c.Request()
+	ctx, cancel := context.WithCancel(whole.Context())
+	c.SetRequest(whole.WithContext(ctx))
 	stream := &openStream{hash: visit.hash, who: accessOf(c), end: cancel}
 	o.mu.Lock()
 	if o.by[visit.userID] == nil {
@@ -62,6 +63,7 @@ func (o *openStreams) join(c echo.Context) func() {
 	o.ask()
 	return func() {
 		cancel()
+		c.SetRequest(whole) // An error page must still be made.
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		delete(o.by[visit.userID], stream)

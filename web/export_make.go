@@ -39,7 +39,7 @@ type exportAsk struct {
 func exportAskOf(values url.Values) (exportAsk, error) {
 	filter, err := itemFilterOf(values)
 	if err != nil {
-		return exportAsk{}, err
+		return exportAsk{}, badRequest(err.Error(), err)
 	}
 	a := exportAsk{filter: filter, choices: export.Default(export.CSV), behind: values.Get("behind") != ""}
 	if !values.Has("format") {
