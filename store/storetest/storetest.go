@@ -147,10 +147,12 @@ func locate(ctx context.Context) (server, error) {
 		Dir: dir,
 		// Nothing here outlives the tests, so nothing needs to reach the disk. Tests that run side by side, some with
 		// three processes, need more connections than a server has by itself.
-		Settings: map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "400",
-			"wal_level": "minimal", "max_wal_senders": "0"},
-		Logger:   slog.New(slog.DiscardHandler),
-		Now:      time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
+		Settings: map[string]string{
+			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "400",
+			"wal_level": "minimal", "max_wal_senders": "0",
+		},
+		Logger: slog.New(slog.DiscardHandler),
+		Now:    time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
 	})
 	if err != nil {
 		return server{}, errors.Join(err, os.RemoveAll(dir))
