@@ -91,6 +91,8 @@ func twin(name string) bool {
 		"delivery-refused-analyst", "audit-further", "audit-none", "check-fixed", "check-nothing", "link-path", "invite-reset",
 		"replay-paused", "replay-planned-nothing", "replay-difference-replaced", "replay-new-nothing", "replays-none",
 		"rotation-calling", "rotation-failed", "rotation-gone", "rotation-none", "send-one-retried", "send-one-waiting",
+		"exports-none", "export-sent", "export-failed", "export-cancelled", "export-expired", "export-new-large",
+		"compare-results-same", "compare-results-missing", "compare-batches-none", "compare-batches-failed", "compare-batches-gone",
 		"rerun-nothing", "schedules-none", "schedule-paused", "schedule-removed", "schedule-remove", "schedule-change",
 		"user-self", "webhook-adopt-none", "webhook-gone", "webhook-paused", "webhooks-none", "webhooks-fresh",
 	}, name)

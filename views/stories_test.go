@@ -56,9 +56,9 @@ func finished() views.RollCall { return rollCall(0, 4, 11, 0, 0, nets(1621, 240,
 func stories() []story {
 	var all []story
 	for _, some := range [][]story{
-		entryStories(), overviewStories(), newBatchStories(), preflightStories(), batchStories(), jobStories(), itemStories(), resultStories(), searchStories(),
+		entryStories(), overviewStories(), newBatchStories(), preflightStories(), batchStories(), batchPageStories(), failureStories(), jobStories(), itemStories(), resultStories(), searchStories(),
 		kindStories(), planStories(), foreignStories(), webhookStories(), sentStories(),
-		rotationStories(), replayStories(), rerunStories(), scheduleStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
+		rotationStories(), exportStories(), compareStories(), replayStories(), rerunStories(), scheduleStories(), signatureStories(), deliveryStories(), operatorStories(), peopleStories(), errorStories(),
 	} {
 		all = append(all, some...)
 	}
@@ -180,7 +180,7 @@ func batchProps() views.BatchProps {
 			WaitUntil: "load", WaitFor: "main article", WaitTimeout: "30 s", HeaderNames: []string{"Authorization"}, ExtractLinks: true,
 		},
 		Jobs: jobRows(), JobsTotal: views.Known(6), JobsPager: views.Pager{Older: "/batches/12?jobs_before=101"},
-		Items: views.BatchItemsProps{Tabs: tabs(), Items: itemRows(), Pager: views.Pager{Older: "/batches/12/items?before=5"}, Self: "/batches/12/items"},
+		Items: views.BatchItemsProps{Tabs: tabs(), Filter: views.ItemFilter{BatchID: "12"}, Items: itemRows(), Pager: views.Pager{Older: "/batches/12/items?before=5"}, Self: "/batches/12/items"},
 	}
 }
 
