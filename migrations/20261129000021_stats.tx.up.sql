@@ -9,6 +9,7 @@ CREATE TABLE hourly_stats (
     -- The hour's beginning. Hours are UTC's: a day of any zone is a sum of them.
     hour timestamptz PRIMARY KEY CHECK (hour = date_trunc('hour', hour, 'UTC')),
     rolled_at timestamptz NOT NULL,
+    took_ms bigint NOT NULL,
     -- Nothing that belongs to the hour can be committed any more.
     closed boolean NOT NULL,
 

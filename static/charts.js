@@ -5,7 +5,8 @@
   const section = document.querySelector("[data-charts]");
   if (!section || typeof uPlot === "undefined") return;
   const byDay = section.dataset.unit === "day";
-  const zone = section.dataset.zone || document.documentElement.dataset.zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  // Days are sums in the zone that the server names; hours are named in the zone that the page shows its times in.
+  const zone = (byDay ? section.dataset.zone : document.documentElement.dataset.shownZone) || "UTC";
   const nets = ["webhook", "poll", "reconcile", "replay", "sync"];
   const times = ["submit50", "submit95", "vendor50", "vendor95"];
   const charts = [];

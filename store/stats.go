@@ -13,6 +13,7 @@ type HourStats struct {
 	bun.BaseModel `bun:"table:hourly_stats,alias:hs"`
 	Hour          time.Time `bun:",pk"`
 	RolledAt      time.Time // When it was counted.
+	TookMS        int64     `bun:"took_ms"` // How long that took.
 	Closed        bool      // It is never counted again.
 
 	// Results by when they were first stored.
@@ -73,15 +74,21 @@ func (h *HourStats) net(net Net) *int64 {
 	return nil
 }
 
+// restFactor is for how many times as long as its counting took an hour is left
+// alone: counting again a very busy hour takes a tenth of the time at most.
+const restFactor = 10
+
 // OpenHours lists hours that are to be counted, newest first: from the first
-// batch's on up to the one that holds now, those that aren't closed.
+// batch's on up to the one that holds now, those that aren't closed and whose
+// last counting was long enough ago.
 func (q Queries) OpenHours(ctx context.Context, now time.Time, limit int) ([]time.Time, error) {
 	var hours []time.Time
 	err := q.db.NewRaw(`SELECT g.hour FROM generate_series(
 			date_trunc('hour', coalesce((SELECT created_at FROM batches ORDER BY created_at, id LIMIT 1), ?now), 'UTC'),
 			date_trunc('hour', ?now::timestamptz, 'UTC'), '1 hour') AS g(hour)
-		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour AND s.closed)
-		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "limit": limit}).Scan(ctx, &hours)
+		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour
+			AND (s.closed OR s.rolled_at + ?rest * s.took_ms * interval '1 ms' > ?now))
+		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "limit": limit, "rest": restFactor}).Scan(ctx, &hours)
 	return hours, translate(err)
 }
 
@@ -107,15 +114,13 @@ func (q Queries) CountHour(ctx context.Context, hour, countingSince time.Time) (
 // counts as their submit is the batch's.
 func (q Queries) countStored(ctx context.Context, h *HourStats, args named) error {
 	var rows []struct {
-		Net          *Net
-		SubmitBucket *int
+		Net          Net
+		SubmitBucket int
 		VendorBucket *int
-		Kind         int
 		N            int64
 		Charged      int64
 	}
-	err := q.db.NewRaw(`SELECT net, submit_bucket, vendor_bucket, grouping(net, submit_bucket, vendor_bucket) AS kind,
-			count(*) AS n, coalesce(sum(charged), 0) AS charged
+	err := q.db.NewRaw(`SELECT net, submit_bucket, vendor_bucket, count(*) AS n, coalesce(sum(charged), 0) AS charged
 		FROM (SELECT v.net, v.charged, `+latencyBucket("submit")+` AS submit_bucket, `+latencyBucket("vendor")+` AS vendor_bucket
 			FROM (SELECT item_id, job_id, net, stored_at, CASE WHEN job_id IS NULL THEN charged END AS charged
 					FROM results WHERE version = 1 AND stored_at >= ?from AND stored_at < ?until
@@ -124,17 +129,14 @@ func (q Queries) countStored(ctx context.Context, h *HourStats, args named) erro
 			JOIN items i ON i.id = v.item_id JOIN batches b ON b.id = i.batch_id LEFT JOIN jobs j ON j.id = v.job_id,
 			LATERAL (SELECT extract(epoch FROM v.stored_at - b.created_at)::float8 AS submit,
 				extract(epoch FROM v.stored_at - j.vendor_ended_at)::float8 AS vendor) seconds) stored
-		GROUP BY GROUPING SETS ((net), (submit_bucket), (vendor_bucket))`, args).Scan(ctx, &rows)
+		GROUP BY net, submit_bucket, vendor_bucket`, args).Scan(ctx, &rows)
 	for _, row := range rows {
-		switch {
-		case row.Kind == 0b011 && row.Net != nil:
-			h.Charged += row.Charged
-			if at := h.net(*row.Net); at != nil {
-				*at += row.N
-			}
-		case row.Kind == 0b101 && row.SubmitBucket != nil:
-			h.SubmitLatency.add(*row.SubmitBucket, row.N)
-		case row.Kind == 0b110 && row.VendorBucket != nil:
+		h.Charged += row.Charged
+		if at := h.net(row.Net); at != nil {
+			*at += row.N
+		}
+		h.SubmitLatency.add(row.SubmitBucket, row.N)
+		if row.VendorBucket != nil {
 			h.VendorLatency.add(*row.VendorBucket, row.N)
 		}
 	}
@@ -151,7 +153,7 @@ func latencyBucket(name string) string {
 // settledWhile is how long a job ran for whoever asks for it alone, in seconds:
 // up to the first that anybody knew of its end, so that nothing is called saved
 // that was only our own delay.
-const settledWhile = `greatest(0, extract(epoch FROM least(ended_at, webhook_at, vendor_ended_at) - accepted_at))`
+const settledWhile = `greatest(0, extract(epoch FROM least(ended_at, webhook_at, vendor_ended_at) - accepted_at)::float8)`
 
 // simulatedCalls is what asking for a job by itself would have cost, as `bench
 // poll` simulates it: one call each second until it is over, the last of which
@@ -162,7 +164,7 @@ const settledWhile = `greatest(0, extract(epoch FROM least(ended_at, webhook_at,
 // knows from its request, so they count for nothing, which understates both.
 const simulatedCalls = `count(*) AS compared_jobs,
 	coalesce(sum(greatest(1, ceil(seconds)) + pages), 0) AS calls_each_second,
-	coalesce(sum(greatest(1, CASE WHEN seconds <= 15.5 THEN ceil(log(2, 2 * seconds + 1)) ELSE 5 + ceil((seconds - 15.5) / 15) END)
+	coalesce(sum(greatest(1, CASE WHEN seconds <= 15.5 THEN ceil(ln(2 * seconds + 1) / ln(2)) ELSE 5 + ceil((seconds - 15.5) / 15) END)
 		+ pages), 0) AS calls_backoff`
 
 // countSettled counts jobs where they were settled. A failed or cancelled job

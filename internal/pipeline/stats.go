@@ -14,6 +14,8 @@ const (
 	// rollUpBudget is for how long one run goes back over hours that were never
 	// counted, such as those from before an upgrade; the next goes on.
 	rollUpBudget = 5 * time.Second
+	// rollUpTime bounds one run whatever is in an hour.
+	rollUpTime = 5 * time.Minute
 	// rollUpMost bounds the same in hours.
 	rollUpMost = 500
 	// hourGrace is how long after an hour's end something may still be committed
@@ -56,7 +58,7 @@ func (p *Pipeline) rollUpHour(ctx context.Context, hour, since time.Time) error 
 	if err != nil {
 		return err
 	}
-	h.RolledAt, h.Closed = now, !now.Before(hour.Add(time.Hour+hourGrace))
+	h.RolledAt, h.TookMS, h.Closed = now, p.now().Sub(now).Milliseconds(), !now.Before(hour.Add(time.Hour+hourGrace))
 	return p.store.SaveHour(ctx, h)
 }
 
@@ -80,6 +82,9 @@ type rollUpWorker struct {
 	river.WorkerDefaults[rollUpArgs]
 	p *Pipeline
 }
+
+// Timeout implements river.Worker.
+func (w *rollUpWorker) Timeout(*river.Job[rollUpArgs]) time.Duration { return rollUpTime }
 
 // Work implements river.Worker. What fails is done by the next run.
 func (w *rollUpWorker) Work(ctx context.Context, _ *river.Job[rollUpArgs]) error {
