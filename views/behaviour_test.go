@@ -79,7 +79,9 @@ func TestRollCallIsDrawnAsTheSumThatProvesIt(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("terms (-got +want):\n%s", diff)
 	}
-	if got := texts(doc.Find("#roll-call .nets li")); cmp.Diff(got, []string{"Webhook 198 82 %", "Poll 31 13 %", "Reconcile 12 5 %"}) != "" {
+	if got := texts(doc.Find("#roll-call .nets li")); cmp.Diff(got, []string{
+		"Webhook 198 66 %", "Poll 31 10 %", "Reconcile 12 4 %", "Failed 5 2 %", "Outstanding 49 16 %", "Rejected 5 2 %",
+	}) != "" {
 		t.Errorf("nets: got %q", got)
 	}
 	if got := doc.Find("#roll-call [data-balance=ok]").Length(); got != 1 {

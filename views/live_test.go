@@ -87,8 +87,8 @@ func TestLivePageFollowsItsStream(t *testing.T) {
 	}
 }
 
-// With scripts a tab is swapped in place, so the stream and what surrounds the items stay; an "items" event asks for
-// the very view again.
+// With scripts a tab is swapped in place, so the stream and what surrounds the items stay; the way to what is new asks
+// for the very view again.
 func TestItemTabsAreSwappedInPlace(t *testing.T) {
 	t.Parallel()
 	page := openLiveBatch(t)
@@ -96,7 +96,7 @@ func TestItemTabsAreSwappedInPlace(t *testing.T) {
 	evaluate[bool](t, page.tab, `document.querySelector('#item-tabs a[href*="failed"]').click(); true`)
 	poll[bool](page.ctx, t, `document.querySelector('#item-tabs a[href*="failed"]').ariaCurrent === "true" && location.pathname + location.search === "/batches/12/items?state=failed"`)
 	evaluate[bool](t, page.tab, `document.querySelector("#items tbody tr").remove(); true`)
-	page.messages <- "event: items\ndata: 1"
+	evaluate[bool](t, page.tab, `document.querySelector("#items-new").hidden = false; document.querySelector("#items-new a").click(); true`)
 	poll[bool](page.ctx, t, `document.querySelectorAll("#items tbody tr").length === 5`)
 	if !evaluate[bool](t, page.tab, `window.stays === true && document.querySelector('#item-tabs a[href*="failed"]').ariaCurrent === "true"`) {
 		t.Error("the page was loaded anew")

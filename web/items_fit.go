@@ -24,7 +24,7 @@ func itemFilterProps(values url.Values, b *store.Batch, props *views.BatchItemsP
 	kept := itemFilterValues(f)
 	get := func(name string) string { return clean(typed.Get(name), filterText) }
 	props.Filter = views.ItemFilter{
-		BatchID: idText(b.ID), State: props.Tabs.State, URL: get("url"), Host: get("host"), Code: get("code"), Net: get("net"),
+		BatchID: idText(b.ID), State: props.Tabs.State, Table: props.Tabs.Crawl, URL: get("url"), Host: get("host"), Code: get("code"), Net: get("net"),
 		HTTP: get("http"), MinBytes: get("min_bytes"), MaxBytes: get("max_bytes"), MinMS: get("min_ms"), MaxMS: get("max_ms"),
 		Mark: get("mark"), Standing: get("standing"), Since: get("since"), Until: get("until"),
 		Query: kept.Encode(), Used: len(kept) > 0 || err != nil, Errors: mistakesOf(err),
