@@ -2,7 +2,9 @@ package web
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/crypto/argon2"
 	"golang.org/x/net/html"
 
 	"rollcall/internal/pipeline"
@@ -28,8 +31,15 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // password is everybody's.
 const password = "correct horse battery"
 
-// hashed is made once: hashing is slow on purpose.
-var hashed = sync.OnceValue(func() string { return HashPassword(password) })
+// hashed is the test password in a form that is quick to check: what a hash costs stands in it, and HashPassword, whose
+// hashes are slow on purpose, has tests of its own.
+var hashed = sync.OnceValue(func() string {
+	const memory, passes = 64, 1
+	salt := []byte("a salt of tests.")
+	key := argon2.IDKey([]byte(password), salt, passes, memory, argonThreads, argonKey)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, memory, passes, argonThreads,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
+})
 
 // clock runs with real time, and can be moved ahead.
 type clock struct{ ahead atomic.Int64 }

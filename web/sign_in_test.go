@@ -352,10 +352,14 @@ func TestPasswords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.check(t.Context(), hashed(), password); err != nil {
+	made := HashPassword(password)
+	if !strings.Contains(made, "$m=19456,t=2,p=1$") {
+		t.Errorf("got %s, want what OWASP advises at least", made)
+	}
+	if err := h.check(t.Context(), made, password); err != nil {
 		t.Errorf("right password: got %v", err)
 	}
-	if err := h.check(t.Context(), hashed(), password+"x"); err == nil {
+	if err := h.check(t.Context(), made, password+"x"); err == nil {
 		t.Error("wrong password passed")
 	}
 	for _, bad := range []string{
