@@ -135,9 +135,9 @@ func (q Queries) countStored(ctx context.Context, h *HourStats, args named) erro
 		if at := h.net(row.Net); at != nil {
 			*at += row.N
 		}
-		h.SubmitLatency.add(row.SubmitBucket, row.N)
+		h.SubmitLatency = h.SubmitLatency.with(row.SubmitBucket, row.N)
 		if row.VendorBucket != nil {
-			h.VendorLatency.add(*row.VendorBucket, row.N)
+			h.VendorLatency = h.VendorLatency.with(*row.VendorBucket, row.N)
 		}
 	}
 	return err

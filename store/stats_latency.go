@@ -24,12 +24,13 @@ func LatencyBound(bucket int) time.Duration {
 // Latencies counts by bucket; buckets that it doesn't reach hold nothing.
 type Latencies []int64
 
-// add counts n more in a bucket.
-func (l *Latencies) add(bucket int, n int64) {
-	for len(*l) <= bucket {
-		*l = append(*l, 0)
+// with counts n more in a bucket; the receiver may be changed.
+func (l Latencies) with(bucket int, n int64) Latencies {
+	for len(l) <= bucket {
+		l = append(l, 0)
 	}
-	(*l)[bucket] += n
+	l[bucket] += n
+	return l
 }
 
 // Plus is both together.
@@ -38,7 +39,7 @@ func (l Latencies) Plus(other Latencies) Latencies {
 	for _, each := range []Latencies{l, other} {
 		for bucket, n := range each {
 			if n != 0 {
-				sum.add(bucket, n)
+				sum = sum.with(bucket, n)
 			}
 		}
 	}

@@ -30,8 +30,8 @@ func (b *bench) firstBatch(t *testing.T, at time.Time) {
 }
 
 // cell is a figure of the row that begins then.
-func (a page) cell(at time.Time, name string) string {
-	return a.text(`[data-series] tr:has(time[datetime="` + at.UTC().Format("2006-01-02T15:04:05.000Z") + `"]) [data-s="` + name + `"]`)
+func (p page) cell(at time.Time, name string) string {
+	return p.text(`[data-series] tr:has(time[datetime="` + at.UTC().Format("2006-01-02T15:04:05.000Z") + `"]) [data-s="` + name + `"]`)
 }
 
 // TestFiguresOfTheOverview: hours, their sums, what is unknown, the scorecard,
@@ -71,13 +71,24 @@ func TestFiguresOfTheOverview(t *testing.T) {
 	}}
 	got := v.get("/")
 	for _, want := range []struct {
-		back       time.Duration
+		back       int
 		name, text string
 	}{
-		{3, "stored", "12"}, {3, "poll", "12"}, {3, "submit50", "1 min 33 s"}, {3, "calls", "–"}, {2, "stored", "1,001"}, {2, "webhook", "1,000"},
-		{2, "submit50", "–"}, {2, "calls", "2,150"}, {1, "stored", "0"}, {1, "calls", "0"}, {0, "stored", "–"}, {5, "stored", "–"}, {5, "calls", "–"},
+		{3, "stored", "12"},
+		{3, "poll", "12"},
+		{3, "submit50", "1 min 33 s"},
+		{3, "calls", "–"},
+		{2, "stored", "1,001"},
+		{2, "webhook", "1,000"},
+		{2, "submit50", "–"},
+		{2, "calls", "2,150"},
+		{1, "stored", "0"},
+		{1, "calls", "0"},
+		{0, "stored", "–"},
+		{5, "stored", "–"},
+		{5, "calls", "–"},
 	} {
-		if text := got.cell(hour.Add(-want.back*time.Hour), want.name); text != want.text {
+		if text := got.cell(hour.Add(-time.Duration(want.back)*time.Hour), want.name); text != want.text {
 			t.Errorf("%s, %d hours ago: got %q, want %q", want.name, want.back, text, want.text)
 		}
 	}

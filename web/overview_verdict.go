@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"rollcall/internal/pipeline"
@@ -26,7 +27,7 @@ func (s *Server) overviewVerdict(ctx context.Context, p *views.OverviewProps) er
 		return err
 	}
 	look := lookNow(p)
-	v.Troubles = append(bad, look...)
+	v.Troubles = slices.Concat(bad, look)
 	switch {
 	case len(bad) > 0:
 		v.Level = views.VerdictBad

@@ -30,7 +30,10 @@ func TestCallsAreCounted(t *testing.T) {
 			t.Error("the teapot answered")
 		}
 	}
-	call(func() error { _, err := c.SubmitBatch(ctx, geonode.BatchRequest{URLs: []string{"https://a.example/"}}); return err })
+	call(func() error {
+		_, err := c.SubmitBatch(ctx, geonode.BatchRequest{URLs: []string{"https://a.example/"}})
+		return err
+	})
 	call(func() error { _, err := c.GetExtract(ctx, "j"); return err })
 	call(func() error { _, err := c.GetBatch(ctx, "j", geonode.Page{Number: 1, Size: 50}); return err })
 	call(func() error { _, err := c.GetBatch(ctx, "j", geonode.Page{Number: 2, Size: 50}); return err })
