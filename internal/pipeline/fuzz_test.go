@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"bytes"
 	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"rollcall/internal/geonode"
+	"rollcall/internal/preflight"
 	"rollcall/internal/sandbox"
 	"rollcall/store"
 )
@@ -34,8 +36,8 @@ func FuzzCheckURL(f *testing.F) {
 		if again, err := CheckURL(got); err != nil || again != got {
 			t.Errorf("%q became %q and then %q, %v", line, got, again, err)
 		}
-		if !sameURL(got, got) || normalURL(normalURL(got)) != normalURL(got) {
-			t.Errorf("%q is not the same as itself", got)
+		if form := preflight.Canonical(got, false, false); !sameURL(got, form) || !bytes.Equal(pageKey(got), pageKey(form)) {
+			t.Errorf("%q is not the same as its form %q", got, form)
 		}
 	})
 }

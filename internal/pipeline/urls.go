@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"net/url"
 
 	"rollcall/internal/preflight"
 )
@@ -26,16 +27,25 @@ func CheckURL(line string) (string, error) {
 }
 
 // sameURL reports whether what the vendor reports is what was sent, spelled
-// perhaps in another but equal way (RFC 3986 section 6.2.2 and 6.2.3).
+// perhaps in another way.
 func sameURL(sent, reported string) bool {
 	return sent == reported || normalURL(sent) == normalURL(reported)
 }
 
 // pageKey is what all spellings of a URL have in common, as results keep it.
 func pageKey(raw string) []byte {
-	key := preflight.Key(normalURL(raw))
+	key := preflight.Key(preflight.Canonical(raw, false, false))
 	return key[:]
 }
 
-// normalURL spells a URL one way; its fragment never reaches a server.
-func normalURL(raw string) string { return preflight.Canonical(raw, false, false) }
+// normalURL spells a URL one way, to compare what was sent with what the vendor
+// reports under the same number. It takes more for the same than the form that
+// duplicates are told by: libraries write escapes of their own liking, so that
+// an escaped ! is one without an escape, and an escaped slash a slash.
+func normalURL(raw string) string {
+	u, err := url.Parse(preflight.Canonical(raw, false, false))
+	if err != nil || u.Host == "" {
+		return raw
+	}
+	return u.Scheme + "://" + u.Host + (&url.URL{Path: u.Path}).EscapedPath() + "?" + u.RawQuery
+}
