@@ -61,6 +61,12 @@ func acts() []act {
 		{route: "POST /jobs/cancel", form: url.Values{"job": {"1"}}, what: "job.cancel"},
 		{route: "POST /batches/:id/cancel", path: "/batches/2/cancel", what: "batch.cancel"},
 		{route: "POST /resubmit", form: url.Values{"item": {"2"}, "before": {soon}}, what: "item.resubmit"},
+		{route: "POST /failures/resolve", form: url.Values{"set": {freeze([]int64{2})}, "before": {soon}, "note": {"gone"}}, what: "item.resolve", before: func(t *testing.T, b *bench) {
+			t.Helper()
+			b.exec(t, `UPDATE items SET state = 'failed', error_code = 'X', ended_at = now() - interval '1 min' WHERE id = 2`)
+		}},
+		{route: "POST /failures/reopen", form: url.Values{"item": {"2"}}, what: "item.unresolve"},
+		{route: "POST /batches/:id/ask", path: "/batches/1/ask", form: url.Values{"job": {"1"}}, what: "job.settle"},
 		{route: "GET /results/:id/download", path: "/results/%d/download", what: "export.result"},
 		{route: "POST /reconcile", what: "reconcile.run"},
 		{route: "POST /dispatch/resume", what: "dispatch.resume", before: func(t *testing.T, b *bench) {
