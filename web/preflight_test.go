@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/internal/pipeline"
@@ -19,6 +20,11 @@ import (
 // uploadAs sends the form of a new batch with a file of that name.
 func (v *visitor) uploadAs(path, name string, file []byte, fields map[string][]string) page {
 	v.t.Helper()
+	return v.uploadFile(path, name, file, v.token(), fields)
+}
+
+func (v *visitor) uploadFile(path, name string, file []byte, token string, fields map[string][]string) page {
+	v.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	write := func(name, value string) {
@@ -26,7 +32,7 @@ func (v *visitor) uploadAs(path, name string, file []byte, fields map[string][]s
 			v.t.Fatal(err)
 		}
 	}
-	write(csrfField, v.token())
+	write(csrfField, token)
 	for name, values := range fields {
 		for _, value := range values {
 			write(name, value)
@@ -216,6 +222,28 @@ func (v *visitor) rejected(path string, without int) [][]string {
 		}
 	}
 	return rows
+}
+
+// TestExpiredSessionKeepsWhatIsChecked: what was typed, and how it was to be
+// read, comes through the sign-in; a table doesn't, and the page says so.
+func TestExpiredSessionKeepsWhatIsChecked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.addUser(t, "alice", store.RoleAnalyst)
+	v := b.visit(t)
+	how := `{"choices":{"url_column":"2"},"stored_days":7}`
+	got := v.uploadFile("/preflights", "pages.csv", []byte(faultyCSV), "", map[string][]string{"name": {"kept"}, "urls": {"https://a.example/1"}, "how": {how}})
+	if got.status != http.StatusUnauthorized || !strings.Contains(got.text("main"), "choose the file once more") {
+		t.Fatalf("got %d, %q", got.status, got.text("main"))
+	}
+	form := signInForm("alice", password)
+	got.doc.Find("form input[type=hidden]").Each(func(_ int, s *goquery.Selection) {
+		form.Add(s.AttrOr("name", ""), s.AttrOr("value", ""))
+	})
+	again := v.post("/sign-in", form)
+	if again.status != http.StatusOK || again.text("textarea[name=urls]") != "https://a.example/1" || again.doc.Find("input[name=how]").AttrOr("value", "") != how {
+		t.Errorf("after sign-in: got %d, URLs %q", again.status, again.text("textarea[name=urls]"))
+	}
 }
 
 // TestRejectedCellsAreNoFormulas, nor do surplus cells get lost.
