@@ -86,7 +86,7 @@ func TestStoriesInABrowser(t *testing.T) {
 // its picture.
 func twin(name string) bool {
 	return slices.Contains([]string{
-		"crawl-fresh", "crawl-level-empty", "cancel-jobs", "cancel-late", "cancel-none", "resubmit-none", "try-errors", "deliveries-held",
+		"preflight-nothing", "batch-new-kept", "crawl-fresh", "crawl-level-empty", "cancel-jobs", "cancel-late", "cancel-none", "resubmit-none", "try-errors", "deliveries-held",
 		"deliveries-none", "delivery-recovered", "delivery-gone", "delivery-log-none", "deliveries-filtered", "delivery-odd",
 		"delivery-refused-analyst", "audit-further", "audit-none", "check-fixed", "check-nothing", "link-path", "invite-reset",
 		"replay-paused", "replay-planned-nothing", "replay-difference-replaced", "replay-new-nothing", "replays-none",
@@ -146,7 +146,9 @@ func storybook(t *testing.T) *httptest.Server {
 	mux.HandleFunc("GET /reconcile/live", stream(quit, nil))
 	mux.HandleFunc("GET /webhooks/{id}/sent/{batch}/live", stream(quit, nil))
 	mux.HandleFunc("GET /webhooks/{id}/rotation/live", stream(quit, nil))
-	for _, noun := range []string{"batches", "items", "jobs", "replays"} {
+	mux.HandleFunc("GET /exports/live", stream(quit, nil))
+	mux.HandleFunc("GET /compare/batches/live", stream(quit, nil))
+	for _, noun := range []string{"batches", "items", "jobs", "replays", "exports"} {
 		mux.HandleFunc("GET /"+noun+"/{id}/live", stream(quit, nil))
 	}
 	for _, each := range stories() {
@@ -197,7 +199,7 @@ func openTab(browser context.Context, t *testing.T, size view) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(cancelTimeout)
 	opened := &tab{ctx: ctx}
 	opened.resize(t, size)
