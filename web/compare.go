@@ -20,14 +20,14 @@ const (
 )
 
 // sideOf reads one side of a comparison in an address: an item, such as 12, or
-// a version of its result, such as 12.v1.
+// a version of its result, such as 12.v1 or 12.1.
 func (s *Server) sideOf(c echo.Context, name string) (*store.ResultSide, error) {
 	text := c.QueryParam(name)
-	item, version, versioned := strings.Cut(text, ".v")
+	item, version, versioned := strings.Cut(text, ".")
 	id, err := strconv.ParseInt(item, 10, 64)
 	v := 0
 	if err == nil && versioned {
-		v, err = strconv.Atoi(version)
+		v, err = strconv.Atoi(strings.TrimPrefix(version, "v"))
 	}
 	if err != nil || id <= 0 || versioned && (v < 1 || v > 1<<31-1) {
 		return nil, badRequest(name+": name a result by its item, such as 12, or an earlier version of it, such as 12.v1.", nil)
@@ -115,7 +115,8 @@ func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked
 }
 
 // compareBatches is GET /compare/batches?a=&b=: what became of the pages of a in
-// b. Without a it is the batch that b runs again, or one like it.
+// b. With one of the two it is compared with the batch that it runs again, or
+// with one like it.
 func (s *Server) compareBatches(c echo.Context) error {
 	props, err := s.compareProps(c)
 	if err != nil {
@@ -134,7 +135,11 @@ func (s *Server) compareBatches(c echo.Context) error {
 func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error) {
 	ctx := c.Request().Context()
 	props := views.CompareBatchesProps{Self: c.Request().URL.RequestURI(), Chosen: clean(strings.TrimSpace(c.QueryParam("a")), 40)}
-	b, err := s.batchNamed(ctx, c.QueryParam("b"))
+	after := c.QueryParam("b")
+	if after == "" {
+		after, props.Chosen = props.Chosen, ""
+	}
+	b, err := s.batchNamed(ctx, after)
 	if err != nil {
 		return props, err
 	}

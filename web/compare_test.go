@@ -114,6 +114,9 @@ func TestCompareBatchesAndResults(t *testing.T) {
 	if page.status != http.StatusOK || !strings.Contains(page.text("[data-testid=comparison]"), "Not compared yet") || page.doc.Find("input#a").AttrOr("value", "") != idText(before.batch) {
 		t.Fatalf("before: got %d and %q", page.status, page.text("main"))
 	}
+	if got := v.get(fmt.Sprintf("/compare/batches?a=%d", after.batch)); got.doc.Find("input#a").AttrOr("value", "") != idText(before.batch) {
+		t.Error("with one batch named it isn't compared with the one it runs again")
+	}
 	asked := v.submit("/compare/batches", url.Values{"a": {idText(before.batch)}, "b": {idText(after.batch)}})
 	if asked.status != http.StatusSeeOther {
 		t.Fatalf("ask: got %d", asked.status)
@@ -128,7 +131,7 @@ func TestCompareBatchesAndResults(t *testing.T) {
 	}
 	link := page.doc.Find("[data-testid=compared] td a.sub").AttrOr("href", "")
 	diff := v.get(link)
-	if got := diff.text("[data-testid=diff] tbody"); got != "1 gone: # Page 1 new: # Page two" {
+	if got := diff.text("[data-testid=diff] tbody"); got != "1 gone # Page 1 new # Page two" {
 		t.Errorf("the results: got %q", got)
 	}
 	b.exec(t, `UPDATE batches SET stored_poll = stored_poll + 1, accepted = accepted + 1, submitted = submitted + 1 WHERE id = $1`, after.batch)
@@ -137,8 +140,8 @@ func TestCompareBatchesAndResults(t *testing.T) {
 	}
 	b.exec(t, `INSERT INTO result_versions (item_id, version, net, stored_at, replaced_at, markdown) VALUES ($1, 1, 'poll', now(), now(), 'Another page')`, after.items[0])
 	b.exec(t, `UPDATE results SET version = 2 WHERE item_id = $1`, after.items[0])
-	earlier := v.get(fmt.Sprintf("/compare/results?a=%d.v1&b=%d&blanks=ignore", after.items[0], after.items[0]))
-	if got := earlier.text("[data-testid=diff] tbody"); got != "1 gone: Another page 1 new: # Page two" || earlier.doc.Find("[data-testid=other-page]").Length() != 0 {
+	earlier := v.get(fmt.Sprintf("/compare/results?a=%d.1&b=%d&blanks=ignore", after.items[0], after.items[0]))
+	if got := earlier.text("[data-testid=diff] tbody"); got != "1 gone Another page 1 new # Page two" || earlier.doc.Find("[data-testid=other-page]").Length() != 0 {
 		t.Errorf("an earlier version: got %q", got)
 	}
 	for path, want := range map[string]int{
