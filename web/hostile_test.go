@@ -35,6 +35,7 @@ func TestNothingTypedBringsAFault(t *testing.T) {
 	s := b.seed(t, "november", 8)
 	crawl := b.crawlWith(t, "javascript:alert(1)")
 	places := []string{
+		"/preflights/%[1]s", "/preflights/%[1]s/rejected.csv", "/batches/new?from=%[1]s", "/batches/%[1]s/rejected.csv",
 		"/batches/%[1]s", "/batches/%[1]s/items", "/batches/%[1]s/cancel", "/items/%[1]s", "/jobs/%[1]s", "/results/%[1]s", "/deliveries/%[1]s",
 		"/jobs/cancel?job=%[1]s", "/resubmit?item=%[1]s", "/resubmit?all=1&batch=%[1]s", "/resubmit?all=1&code=%[1]s&host=%[1]s",
 		"/failures?code=%[1]s&host=%[1]s&from=%[1]s", "/failures?batch=%[1]s", "/failures?from=%[1]s", "/reconcile?from=%[1]s",

@@ -48,8 +48,8 @@ type PreflightInput struct {
 	UploadName string
 	// Kept is a preflight of the same owner whose upload is meant, while Upload
 	// is empty; 0 is none.
-	Kept       int64
-	Choices    Choices
+	Kept    int64
+	Choices Choices
 	// Open opens the sitemaps that an index names; nil opens none. It fetches nothing.
 	Open       func(url string) (io.ReadCloser, error)
 	StoredDays int // URLs whose page was stored in the last days are left out; 0: are not.
