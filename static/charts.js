@@ -43,10 +43,11 @@
     return figures;
   }
 
-  // Each net stands on the ones before it; the tallest is drawn first, and so behind.
+  // Each net stands on the ones before it; the tallest is drawn first, and so behind. One that brought nothing isn't drawn:
+  // its edge would show.
   function stacked(figures) {
     const sums = figures.at.map(() => 0);
-    const layers = nets.map((net) => figures[net].map((value, i) => (value === null ? null : (sums[i] += value))));
+    const layers = nets.map((net) => figures[net].map((value, i) => (value ? (sums[i] += value) : null)));
     return [figures.at, ...layers.reverse()];
   }
 
@@ -97,7 +98,7 @@
   function storedChart(holder) {
     const bars = uPlot.paths.bars({ size: [0.8, 40], align: 0 });
     return new uPlot({
-      width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 8, 0, 0],
+      width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 24, 0, 0],
       scales: { x: scaleX, y: { range: (_, __, max) => [0, Math.max(4, max * 1.05)] } },
       axes: [timeAxis(), axis({ size: 52, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6], values: (_, splits) => splits.map((value) => value.toLocaleString()) })],
       series: [{}, ...[...nets].reverse().map((net) => ({ label: net, paths: bars, points: { show: false }, width: 0, fill: () => color(net) }))],
@@ -107,7 +108,7 @@
   function latencyChart(holder) {
     const line = (name, dash) => ({ stroke: () => color(name), width: 2, dash, points: { show: true, size: 5 }, spanGaps: false });
     return new uPlot({
-      width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 8, 0, 0],
+      width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 24, 0, 0],
       scales: { x: scaleX, y: { distr: 3, range: (_, min, max) => (min === null ? [0.1, 60] : [Math.min(min, max / 10) * 0.8, max * 1.25]) } },
       axes: [timeAxis(), axis({ size: 52, splits: (_, __, min, max) => [0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800].filter((each) => each >= min && each <= max), filter: (_, splits) => splits, values: (_, splits) => splits.map(seconds) })],
       series: [{}, line("webhook"), line("webhook", [5, 4]), line("poll"), line("poll", [5, 4])],

@@ -240,12 +240,16 @@ func callText(kind string) string {
 	return strings.ToLower(kind)
 }
 
-// saved is how many calls less were made than that; it may be below zero.
-func (s Spending) saved(alone Count) Count {
-	if !alone.Known || !s.Asking.Known {
-		return Count{}
+// saved says how many calls less were made than that, or how many more: a few short jobs are asked for sooner than watched
+// over.
+func (s Spending) saved(alone Count) string {
+	switch {
+	case !alone.Known || !s.Asking.Known:
+		return dash
+	case s.Asking.N > alone.N:
+		return "none, " + thousands(s.Asking.N-alone.N) + " more"
 	}
-	return Known(alone.N - s.Asking.N)
+	return thousands(alone.N - s.Asking.N)
 }
 
 // Quota is what is left of the plan, and how long that lasts.
