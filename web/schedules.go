@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -145,8 +146,8 @@ func scheduleRun(r *store.ScheduleRunRow) views.ScheduleRun {
 func (s *Server) nextRuns(cron, zone string) views.NextRuns {
 	next := views.NextRuns{When: pickedFrom(cron).words(), Zone: zone}
 	times, err := pipeline.ReadTimes(cron, zone)
-	if err != nil {
-		next.Problem = sentence(err.Error())
+	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
+		next.Problem = sentence(invalid.Fields[0].Message)
 		return next
 	}
 	place, err := time.LoadLocation(zone)
