@@ -27,7 +27,7 @@ CREATE TRIGGER results_to_search AFTER INSERT OR UPDATE OF version ON results
 
 -- The words of each result. seq is the order of "newest first": the todo row's
 -- own, or below zero, falling, for results from before there was search. tags
--- are what a search is narrowed by beside words: b:N the bucket of 4096 in seq
+-- are what a search is narrowed by beside words: b:N the bucket of 512 in seq
 -- order, n:N the batch, h:HOST. They share the index with the words, so that
 -- the newest buckets are looked through without reading older postings.
 CREATE TABLE search_words (

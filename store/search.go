@@ -20,10 +20,10 @@ type Search struct {
 	Best        bool      // The best of the newest SearchDepth first, not the newest.
 	After       SearchPlace
 	Limit       int
-	// Now is the clock by which a search that takes too long is cut short, and
-	// Budget how long it may take.
-	Now    func() time.Time
-	Budget time.Duration
+	// Now is the clock by which a search that takes long is cut short: after
+	// Patience when it has found a page, and after Budget in any case.
+	Now              func() time.Time
+	Patience, Budget time.Duration
 }
 
 // SearchPlace is where a list of what was found goes on: after the row that has
@@ -56,6 +56,9 @@ type SearchFound struct {
 	Hits  []SearchHit
 	More  bool  // There are further ones after the last.
 	Total int64 // Matches, at most SearchDepth+1.
+	// AtLeast reports that there may be more matches than Total: it took too long
+	// to count them.
+	AtLeast bool
 	// Cut reports that time was up: results stored before Back were not looked
 	// through, and the list goes on after Rest.
 	Cut  bool
@@ -124,7 +127,7 @@ func (t Tx) searchPage(ctx context.Context, q Search, out *SearchFound) ([]match
 	if err != nil {
 		return nil, err
 	}
-	out.Total = int64(len(all))
+	out.Total, out.AtLeast = int64(len(all)), w.cut || w.enough
 	if q.Best {
 		all, err = t.ranked(ctx, q.Text, all[:min(len(all), SearchDepth)])
 		if err != nil {
@@ -140,7 +143,8 @@ func (t Tx) searchPage(ctx context.Context, q Search, out *SearchFound) ([]match
 			}
 		}
 	}
-	if deeper := !q.Best && out.Total > SearchDepth; deeper && len(rest) <= q.Limit {
+	if deeper := !q.Best && (out.Total > SearchDepth || w.enough); deeper && len(rest) <= q.Limit {
+		w.began = q.Now()
 		if rest, err = w.collect(ctx, q.After, q.Limit+1); err != nil {
 			return nil, err
 		}
@@ -160,6 +164,7 @@ type walk struct {
 	buckets []searchBucket
 	tags    []string // Each result has all of them.
 	began   time.Time
+	enough  bool // Patience was up with a page found.
 	cut     bool
 	back    time.Time
 	rest    int64
@@ -195,7 +200,7 @@ func (t Tx) newWalk(ctx context.Context, q Search) (*walk, error) {
 // How many buckets one statement goes through: fewer while that takes long,
 // more while it doesn't.
 const (
-	widestSpan = 64
+	widestSpan = 128
 	quickSpan  = 10 * time.Millisecond
 	slowSpan   = 60 * time.Millisecond
 )
@@ -210,7 +215,7 @@ func (w *walk) collect(ctx context.Context, from SearchPlace, most int) ([]match
 	}
 	span := 1
 	for at := w.first(before); at < len(w.buckets) && len(found) < most; {
-		if w.over(at) {
+		if w.over(at, len(found)) {
 			break
 		}
 		upTo := min(at+span, len(w.buckets))
@@ -240,9 +245,14 @@ func (w *walk) first(before int64) int {
 	return len(w.buckets)
 }
 
-// over notes that time is up before the bucket at that index.
-func (w *walk) over(at int) bool {
-	if w.q.Now().Sub(w.began) < w.q.Budget {
+// over notes that time is up before the bucket at that index, with so many found.
+func (w *walk) over(at, found int) bool {
+	took := w.q.Now().Sub(w.began)
+	if found > w.q.Limit && took >= w.q.Patience && w.q.Patience > 0 {
+		w.enough = true
+		return true
+	}
+	if took < w.q.Budget {
 		return false
 	}
 	w.cut, w.back, w.rest = true, w.buckets[at].Newest, (w.buckets[at].Bucket+1)<<bucketBits

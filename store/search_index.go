@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// bucketBits makes a bucket of a place in the order of the search: 4096 results
-// in a row share one. A search walks the buckets from the newest on.
-const bucketBits = 12
+// bucketBits makes a bucket of a place in the order of the search: 512 results
+// in a row share one. A search walks the buckets from the newest on. Smaller
+// ones let a phrase of common words, for which each page that has the words is
+// unpacked, end as soon as there is a page to show; larger ones are fewer.
+const bucketBits = 9
 
 // Unread is a result whose words are not in the search yet, with the beginning
 // of its content. Markdown comes alone where there is some.
@@ -170,7 +172,8 @@ func (t Tx) PutWords(ctx context.Context, rows []Words) error {
 	n := len(rows)
 	ids, seqs, versions, at := make([]int64, n), make([]int64, n), make([]int, n), make([]time.Time, n)
 	tags, titles, urls, texts, troubles := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	for i, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		ids[i], seqs[i], versions[i], at[i] = r.ItemID, r.Seq, r.Version, r.StoredAt
 		tags[i] = strings.Join(r.tags(), " ")
 		titles[i], urls[i], texts[i], troubles[i] = CleanText(r.Title), CleanText(r.URL), r.Text, r.Trouble
@@ -194,7 +197,7 @@ func (t Tx) PutWords(ctx context.Context, rows []Words) error {
 }
 
 // tags are what a search is narrowed by beside words.
-func (w Words) tags() []string {
+func (w *Words) tags() []string {
 	tags := []string{bucketTag(w.Seq >> bucketBits), batchTag(w.BatchID)}
 	if host := hostTag(w.Host); host != "" {
 		tags = append(tags, host)
@@ -221,7 +224,8 @@ func hostTag(host string) string {
 func (t Tx) putMarks(ctx context.Context, rows []Words) error {
 	ids, versions := make([]int64, len(rows)), make([]int, len(rows))
 	marks, reasons := make([]string, len(rows)), make([]string, len(rows))
-	for i, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		ids[i], versions[i], marks[i], reasons[i] = r.ItemID, r.Version, string(r.Mark), r.MarkReason
 	}
 	_, err := t.tx.Tx.ExecContext(ctx, `UPDATE results r SET mark = e.mark, mark_reason = e.reason
@@ -235,8 +239,8 @@ func (t Tx) putMarks(ctx context.Context, rows []Words) error {
 func (t Tx) widenBuckets(ctx context.Context, rows []Words) error {
 	n := len(rows)
 	seqs, at := make([]int64, n), make([]time.Time, n)
-	for i, r := range rows {
-		seqs[i], at[i] = r.Seq, r.StoredAt
+	for i := range rows {
+		seqs[i], at[i] = rows[i].Seq, rows[i].StoredAt
 	}
 	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO search_buckets AS b (bucket, oldest, newest)
 		SELECT e.seq >> $3::int, min(e.at), max(e.at)

@@ -40,8 +40,10 @@ func fillTab(p *views.ResultProps) {
 		p.Source = views.Source{First: 4001, Total: 9000, Lines: []string{"<!doctype html>", "<title>Copper kettle</title>", hostile, "\tغلاية"}, Begin: "/results/1?tab=html", Next: "/results/1?line=4005&tab=html"}
 	case views.TabMetadata:
 		p.Steps = []views.Step{
-			{Name: "Submitted", At: before(61 * time.Second)}, {Name: "Accepted by the vendor", At: before(60 * time.Second), After: time.Second, Known: true},
-			{Name: "Done at the vendor"}, {Name: "Stored", At: before(40 * time.Second), After: 20 * time.Second, Known: true},
+			{Name: "Submitted", At: before(61 * time.Second)},
+			{Name: "Accepted by the vendor", At: before(60 * time.Second), After: time.Second, Known: true},
+			{Name: "Done at the vendor"},
+			{Name: "Stored", At: before(40 * time.Second), After: 20 * time.Second, Known: true},
 		}
 		p.Contents = []views.Content{
 			{Name: "Markdown", Bytes: 8213, Words: views.Known(1204), SHA256: strings.Repeat("0123456789abcdef", 4)},
@@ -101,4 +103,3 @@ func searchStories() []story {
 		{"search-without", views.Search(without)},
 	}
 }
-

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -40,15 +41,6 @@ func (r shownResult) part(ctx context.Context, part store.Part, limit int64) ([]
 		return r.q.VersionPart(ctx, r.ItemID, r.Version, part, limit)
 	}
 	return r.q.ResultPart(ctx, r.ItemID, part, limit)
-}
-
-// path is the address of something about it, with further parameters.
-func (r shownResult) path(more string) string {
-	p := "/results/" + idText(r.ItemID) + more
-	if r.Version != r.Latest {
-		p = addressWith(p, versionParam, strconv.Itoa(r.Version))
-	}
-	return p
 }
 
 // resultAsked is the result that an address names: the present one, or the
@@ -121,10 +113,8 @@ func resultProps(r shownResult, tab string) views.ResultProps {
 
 // chosenTab is the tab asked for when the result has it, else the first it has.
 func chosenTab(p views.ResultProps, asked string) string {
-	for _, tab := range p.Tabs() {
-		if tab == asked {
-			return asked
-		}
+	if slices.Contains(p.Tabs(), asked) {
+		return asked
 	}
 	return p.Tabs()[0]
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -51,18 +52,16 @@ func resultContents(ctx context.Context, r shownResult) ([]views.Content, error)
 			return nil, err
 		}
 		words := views.Count{N: countWords(each.part, content), Known: true, More: each.size > shownSource}
-		out = append(out, views.Content{Name: each.name, Bytes: each.size, Words: words, SHA256: fmt.Sprintf("%x", each.digest)})
+		out = append(out, views.Content{Name: each.name, Bytes: each.size, Words: words, SHA256: hex.EncodeToString(each.digest)})
 	}
 	return out, nil
 }
 
 // countWords counts what a reader reads: in HTML without its tags.
 func countWords(part store.Part, content []byte) int64 {
-	text := ""
+	text := pipeline.PlainText(content, nil)
 	if part == store.PartHTML {
 		text = pipeline.PlainText(nil, content)
-	} else {
-		text = pipeline.PlainText(content, nil)
 	}
 	n := int64(0)
 	for range strings.FieldsSeq(text) {

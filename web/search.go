@@ -23,8 +23,12 @@ const (
 	searchPath = "/search"
 	// searchRows is how many results a page of the search shows.
 	searchRows = 20
-	// searchBudget is how long a search may take before it shows what it has.
-	searchBudget = 2 * time.Second
+	// searchBudget is how long a search may take before it shows what it has;
+	// searchPatience when that is a page, and bestPatience when the best are
+	// looked for.
+	searchBudget   = 2 * time.Second
+	searchPatience = 100 * time.Millisecond
+	bestPatience   = 500 * time.Millisecond
 	// searchText is how long what is searched for may be, in characters.
 	searchText = 400
 )
@@ -38,7 +42,10 @@ func (s *Server) search(c echo.Context) error {
 	props := views.SearchProps{Order: views.OrderNewest, Zone: readerZone(c).String()}
 	q, wrong := searchOf(c.QueryParams(), readerZone(c), &props)
 	props.Errors = views.Errors(wrong)
-	q.After, q.Limit, q.Now, q.Budget = after, searchRows, s.now, searchBudget
+	q.After, q.Limit, q.Now, q.Patience, q.Budget = after, searchRows, s.now, searchPatience, searchBudget
+	if q.Best {
+		q.Patience = bestPatience
+	}
 	status := http.StatusOK
 	switch {
 	case len(wrong) > 0:
@@ -92,7 +99,7 @@ func (s *Server) fillSearch(c echo.Context, q store.Search, props *views.SearchP
 		return nil
 	}
 	props.Asked = true
-	props.Total = views.Count{N: min(found.Total, store.SearchDepth), Known: true, More: found.Total > store.SearchDepth || found.Cut}
+	props.Total = views.Count{N: min(found.Total, store.SearchDepth), Known: true, More: found.Total > store.SearchDepth || found.AtLeast}
 	props.Cut, props.Back = found.Cut, found.Back
 	rest := found.Rest
 	if n := len(found.Hits); n > 0 && !found.Cut {
@@ -173,7 +180,7 @@ func searchPlaceParam(c echo.Context) (store.SearchPlace, error) {
 		return store.SearchPlace{}, err
 	}
 	rank := math.Float32frombits(binary.BigEndian.Uint32(raw[:4]))
-	if rank != rank { //nolint:gocritic // Only NaN differs from itself.
+	if math.IsNaN(float64(rank)) {
 		return store.SearchPlace{}, damagedLink()
 	}
 	return store.SearchPlace{Rank: rank, Seq: int64(binary.BigEndian.Uint64(raw[4:]))}, nil //nolint:gosec // The same bits back.

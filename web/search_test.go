@@ -68,8 +68,8 @@ func (b *bench) hostileSearches(t *testing.T, v *visitor) {
 	}
 	page := b.seed(t, "many", 80)
 	b.exec(t, `INSERT INTO search_words (item_id, seq, version, stored_at, tags, words)
-		SELECT item_id, item_id + 1000000, 1, stored_at, ARRAY['b:' || ((item_id + 1000000) >> 12)], to_tsvector('simple', 'manifold') FROM results WHERE job_id = $1`, page.job)
-	b.exec(t, `INSERT INTO search_buckets SELECT DISTINCT (item_id + 1000000) >> 12, now() - interval '1 h', now() + interval '1 h' FROM results WHERE job_id = $1 ON CONFLICT DO NOTHING`, page.job)
+		SELECT item_id, item_id + 1000000, 1, stored_at, ARRAY['b:' || ((item_id + 1000000) >> 9)], to_tsvector('simple', 'manifold') FROM results WHERE job_id = $1`, page.job)
+	b.exec(t, `INSERT INTO search_buckets SELECT DISTINCT (item_id + 1000000) >> 9, now() - interval '1 h', now() + interval '1 h' FROM results WHERE job_id = $1 ON CONFLICT DO NOTHING`, page.job)
 	for _, order := range []string{"", "&order=best"} {
 		path, seen := "/search?q=manifold"+order, map[string]bool{}
 		for range 3 {

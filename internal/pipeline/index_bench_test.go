@@ -94,7 +94,7 @@ func makeResults(tb testing.TB, dsn string, n int) {
 		items, results := make([][]any, part), make([][]any, part)
 		for i := range part {
 			id := int64(at + i + 1)
-			when := began.Add(time.Duration(id) * (30 * 24 * time.Hour) / time.Duration(n))
+			when := began.Add(time.Duration(float64(30*24*time.Hour) / float64(n) * float64(id)))
 			items[i] = []any{id, int64(at/batch + 1), at%batch + i + 1, fmt.Sprintf("https://host%d.example/page/%d", made.rand.IntN(200), id), []byte{}, "stored", "webhook", when, when}
 			text := made.page(8 << 10)
 			title, _, _ := strings.Cut(text[2:], "\n")
@@ -230,7 +230,10 @@ func BenchmarkSearch(b *testing.B) {
 
 func searchOnce(b *testing.B, s *store.Store, q store.Search) {
 	b.Helper()
-	q.Limit, q.Now, q.Budget = 20, time.Now, 2*time.Second
+	q.Limit, q.Now, q.Patience, q.Budget = 20, time.Now, 100*time.Millisecond, 2*time.Second // As web does.
+	if q.Best {
+		q.Patience = 500 * time.Millisecond
+	}
 	found, err := s.Search(b.Context(), q)
 	if err != nil {
 		b.Fatal(err)

@@ -92,8 +92,9 @@ func (l *library) find(q store.Search) *store.SearchFound {
 func (l *library) want(what string, q store.Search, want ...int64) {
 	l.t.Helper()
 	var got []int64
-	for _, h := range l.find(q).Hits {
-		got = append(got, h.ItemID)
+	hits := l.find(q).Hits
+	for i := range hits {
+		got = append(got, hits[i].ItemID)
 	}
 	if !slices.Equal(got, want) {
 		l.t.Errorf("%s: got %v, want %v", what, got, want)
@@ -141,12 +142,13 @@ func TestSearch(t *testing.T) {
 		"since":                {store.Search{Text: "copper", From: day.Add(time.Hour)}, []int64{third, second}},
 		"until":                {store.Search{Text: "copper", Until: day.Add(time.Hour)}, []int64{first}},
 		"the best first":       {store.Search{Text: "copper", Best: true}, []int64{first, third, second}},
-		"nothing":              {store.Search{Text: "aluminium"}, nil},
+		"nothing":              {store.Search{Text: "aluminum"}, nil},
 		"nothing in any batch": {store.Search{Text: "copper", BatchID: 99}, nil},
 	} {
 		l.want(what, tc.q, tc.want...)
 	}
 	l.turnPages(third, second, first)
+	l.losePatience(third)
 	l.replace(first)
 }
 
@@ -179,6 +181,21 @@ func (l *library) turnPages(newest ...int64) {
 		l.t.Errorf("no time: got %+v, want it cut at the beginning", got)
 	} else if l.want("after the cut", store.Search{Text: "copper", After: got.Rest}, newest...); got.Back.IsZero() {
 		l.t.Error("no time: how far back it went isn't said")
+	}
+}
+
+// losePatience: a search that has found a page and takes long doesn't count on.
+func (l *library) losePatience(newest int64) {
+	l.t.Helper()
+	now := l.clock
+	q := store.Search{Text: "copper", Limit: 0, Patience: time.Millisecond, Budget: time.Hour, Now: func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}}
+	// What was there before search is in a bucket of its own, and is not looked through.
+	got, err := l.store.Search(l.t.Context(), q)
+	if err != nil || !got.AtLeast || got.Total != 1 || got.Cut {
+		l.t.Errorf("without patience: got %+v, %v, want the newest bucket of %d alone, and at least 1", got, err, newest)
 	}
 }
 
@@ -235,7 +252,7 @@ func TestNothingIsReadTwiceOrLost(t *testing.T) {
 }
 
 // TestWhatHoldsTooManyWords: a text that no tsvector holds is read in part, and
-// its neighbours whole.
+// those beside it whole.
 func TestWhatHoldsTooManyWords(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -68,6 +69,15 @@ func printableText(text string) string {
 	}, text)
 }
 
+// unseen are elements of which a reader sees nothing as text, inWords those that
+// part no words.
+//
+//nolint:gochecknoglobals // Lists that never change.
+var (
+	unseen  = []atom.Atom{atom.Script, atom.Style, atom.Template, atom.Svg}
+	inWords = []atom.Atom{atom.B, atom.I, atom.Em, atom.Strong, atom.Span, atom.A}
+)
+
 // textOfHTML is what a page says, without its scripts, styles and tags. It asks
 // nothing of the page's shape: whatever is broken in it comes out as text.
 func textOfHTML(page []byte) string {
@@ -84,16 +94,13 @@ func textOfHTML(page []byte) string {
 			}
 		case html.StartTagToken:
 			name, _ := z.TagName()
-			switch a := atom.Lookup(name); a {
-			case atom.Script, atom.Style, atom.Template, atom.Svg:
-				if hidden == 0 {
-					hidden = a
-				}
-			case atom.B, atom.I, atom.Em, atom.Strong, atom.Span, atom.A:
-			default:
-				if hidden == 0 {
-					out.WriteByte(' ')
-				}
+			a := atom.Lookup(name)
+			switch {
+			case hidden != 0:
+			case slices.Contains(unseen, a):
+				hidden = a
+			case !slices.Contains(inWords, a):
+				out.WriteByte(' ')
 			}
 		case html.EndTagToken:
 			name, _ := z.TagName()
