@@ -366,6 +366,7 @@ CREATE TABLE public.gates (
 CREATE TABLE public.hourly_stats (
     hour timestamp with time zone NOT NULL,
     rolled_at timestamp with time zone NOT NULL,
+    took_ms bigint NOT NULL,
     closed boolean NOT NULL,
     stored_webhook bigint NOT NULL,
     stored_poll bigint NOT NULL,
