@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -28,13 +29,14 @@ type ExportItem struct {
 type ExportParts struct{ Markdown, HTML, Links, Metadata bool }
 
 func (p ExportParts) size() string {
-	size := "0::bigint"
+	var size strings.Builder
+	size.WriteString("0::bigint")
 	for _, part := range p.named() {
 		if part.in {
-			size += fmt.Sprintf(" + coalesce(octet_length(r.%s), 0)", part.name)
+			fmt.Fprintf(&size, " + coalesce(octet_length(r.%s), 0)", part.name)
 		}
 	}
-	return size
+	return size.String()
 }
 
 type namedPart struct {
@@ -89,20 +91,20 @@ type ExportRow struct {
 // ExportRows reads items, in no order. Contents larger than whole bytes are left
 // out: ReadPart reads them piece by piece.
 func (s *Store) ExportRows(ctx context.Context, ids []int64, parts ExportParts, whole int64) ([]ExportRow, error) {
-	content := ""
+	var content strings.Builder
 	for _, part := range parts.named() {
 		value := "NULL::bytea"
 		if part.in {
 			value = fmt.Sprintf("CASE WHEN octet_length(r.%[1]s) <= $2 THEN r.%[1]s END", part.name)
 		}
-		content += fmt.Sprintf(", %s, coalesce(octet_length(r.%s), -1)::bigint", value, part.name)
+		fmt.Fprintf(&content, ", %s, coalesce(octet_length(r.%s), -1)::bigint", value, part.name)
 	}
 	// With arguments the driver keeps the statement, and contents come as they
 	// are instead of twice as long.
 	rows, err := s.SQL().QueryContext(ctx, `SELECT i.id, i.batch_id, i.position, i.url, i.host, i.state, coalesce(i.net, ''), i.error_code,
 			i.error_message, i.created_at, i.ended_at, coalesce(array_to_json(i.extra)::text, ''), b.name, coalesce(array_to_json(b.columns)::text, ''),
 			r.item_id IS NOT NULL, r.stored_at, coalesce(r.title, ''), coalesce(r.mark, ''), r.http_status, r.duration_ms, r.charged,
-			r.markdown_sha256, r.html_sha256, coalesce(r.version, 0), $2::bigint`+content+`
+			r.markdown_sha256, r.html_sha256, coalesce(r.version, 0), $2::bigint`+content.String()+`
 		FROM items i JOIN batches b ON b.id = i.batch_id LEFT JOIN results r ON r.item_id = i.id WHERE i.id = ANY($1)`, ids, whole)
 	if err != nil {
 		return nil, translate(err)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -146,7 +147,7 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 	props.B = comparedBatch(b)
 	if props.Chosen == "" {
 		id, err := s.store.CompareWith(ctx, b)
-		if asProblem(err).status == http.StatusNotFound && err != nil {
+		if errors.Is(err, store.ErrNotFound) {
 			return props, nil
 		}
 		if err != nil {
@@ -155,7 +156,10 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 		props.Chosen = idText(id)
 	}
 	a, err := s.batchNamed(ctx, props.Chosen)
-	if err != nil {
+	if err != nil && asProblem(err).status != http.StatusNotFound {
+		return props, err
+	}
+	if a == nil || a.ID == 0 {
 		props.Errors = views.Errors{"a": "There is no batch of that number."}
 		return props, nil
 	}
@@ -164,7 +168,8 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 		return props, nil
 	}
 	props.A, props.Picked = comparedBatch(a), true
-	return props, s.fillComparison(c, a, b, &props)
+	err = s.fillComparison(c, a, b, &props)
+	return props, err
 }
 
 // batchNamed is the batch that an address or a person names.
@@ -183,10 +188,10 @@ func comparedBatch(b *store.Batch) views.ComparedBatch {
 func (s *Server) fillComparison(c echo.Context, a, b *store.Batch, p *views.CompareBatchesProps) error {
 	ctx := c.Request().Context()
 	found, err := s.store.ComparisonOf(ctx, a.ID, b.ID)
-	if err != nil {
-		if asProblem(err).status == http.StatusNotFound {
-			return nil // Nobody has asked.
-		}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil // Nobody has asked.
+	case err != nil:
 		return err
 	}
 	p.State, p.Reason, p.At = found.State, found.Reason, orZero(found.EndedAt)

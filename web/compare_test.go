@@ -82,11 +82,11 @@ func FuzzCompareTexts(f *testing.F) {
 		d := compareTexts(a, b, blanks)
 		left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 		join := func(spans []views.DiffSpan) string {
-			text := ""
+			var text strings.Builder
 			for _, s := range spans {
-				text += s.Text
+				text.WriteString(s.Text)
 			}
-			return text
+			return text.String()
 		}
 		for _, r := range d.Rows {
 			if r.LeftNo > 0 && join(r.Left) != left[r.LeftNo-1] || r.RightNo > 0 && join(r.Right) != right[r.RightNo-1] {

@@ -149,10 +149,11 @@ func (s *Server) newExport(c echo.Context) error {
 // makeExport is POST /exports: a small one begins to be sent, a large one to be
 // made. The same form sent twice leads to the same file.
 func (s *Server) makeExport(c echo.Context) error {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return err
 	}
-	a, err := exportAskOf(c.Request().PostForm)
+	a, err := exportAskOf(r.PostForm)
 	if err != nil {
 		return err
 	}

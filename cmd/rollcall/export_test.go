@@ -49,8 +49,12 @@ func TestExportCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"-o", path, "--format", "xls"}, {"-o", path, "--state", "lost"}, {"-o", path, "--batch", "999"}, {"-o", filepath.Join(dir, "none", "x.csv")},
-		{"-o", "-", "--json"}, {"-o", path, "--since", "whenever"},
+		{"-o", path, "--format", "xls"},
+		{"-o", path, "--state", "lost"},
+		{"-o", path, "--batch", "999"},
+		{"-o", filepath.Join(dir, "none", "x.csv")},
+		{"-o", "-", "--json"},
+		{"-o", path, "--since", "whenever"},
 	} {
 		if code, out, errs := call(args...); code != 1 || errs == "" {
 			t.Errorf("%q: got %d, %q, %q", args, code, out, errs)

@@ -155,10 +155,11 @@ func TestJSONLinesHoldHostileContent(t *testing.T) {
 	}
 	for i, line := range lines {
 		var row struct {
-			Markdown, HTML string
-			Links          []string
-			Extra          map[string]string
-			StoredAt       time.Time `json:"stored_at"`
+			Markdown string            `json:"markdown"`
+			HTML     string            `json:"html"`
+			Links    []string          `json:"links"`
+			Extra    map[string]string `json:"extra"`
+			StoredAt time.Time         `json:"stored_at"`
 		}
 		want := each(rows[i].Markdown.Bytes)
 		if err := json.Unmarshal(line, &row); err != nil || row.Markdown != want || row.HTML != want || len(row.Links) != 2 || row.Extra["sku"] != "\t1" {

@@ -38,7 +38,7 @@ const (
 
 // newExport is the row of a request.
 func newExport(ctx context.Context, st *store.Store, req ExportRequest, now time.Time) (*store.Export, error) {
-	filter, err := json.Marshal(keptFilter{Filter: req.Filter, Words: req.Words})
+	filter, err := json.Marshal(keptFilter{Filter: keptItems(req.Filter), Words: req.Words})
 	if err != nil {
 		return nil, fmt.Errorf("keep the filter: %w", err)
 	}
@@ -72,8 +72,28 @@ func newExport(ctx context.Context, st *store.Store, req ExportRequest, now time
 
 // keptFilter is a filter as its row keeps it.
 type keptFilter struct {
-	Filter store.ItemFilter  `json:"filter"`
+	Filter keptItems         `json:"filter"`
 	Words  map[string]string `json:"words"`
+}
+
+// keptItems is store.ItemFilter under names that stay.
+type keptItems struct {
+	Batch      int64                 `json:"batch,omitempty"`
+	State      store.ItemState       `json:"state,omitempty"`
+	Net        store.Net             `json:"net,omitempty"`
+	HTTPStatus int                   `json:"http_status,omitempty"`
+	HTTPClass  int                   `json:"http_class,omitempty"`
+	Code       string                `json:"code,omitempty"`
+	Host       string                `json:"host,omitempty"`
+	URLPart    string                `json:"url,omitempty"`
+	MinBytes   int64                 `json:"min_bytes,omitempty"`
+	MaxBytes   int64                 `json:"max_bytes,omitempty"`
+	MinMS      int64                 `json:"min_ms,omitempty"`
+	MaxMS      int64                 `json:"max_ms,omitempty"`
+	From       time.Time             `json:"from,omitzero"`
+	Until      time.Time             `json:"until,omitzero"`
+	Mark       string                `json:"mark,omitempty"`
+	Standing   store.FailureStanding `json:"standing,omitempty"`
 }
 
 // fileOf begins the file of an export.
@@ -81,12 +101,12 @@ func fileOf(e *store.Export, w io.Writer) (*export.File, store.ItemFilter, error
 	var kept keptFilter
 	var choices export.Choices
 	if err := errors.Join(json.Unmarshal(e.Filter, &kept), json.Unmarshal(e.Choices, &choices)); err != nil {
-		return nil, kept.Filter, fmt.Errorf("read what was asked for: %w", err)
+		return nil, store.ItemFilter{}, fmt.Errorf("read what was asked for: %w", err)
 	}
 	file, err := export.New(w, export.Options{
 		Choices: choices, Columns: e.Columns, Filter: kept.Words, MadeAt: e.CreatedAt, MadeBy: e.MadeBy,
 	})
-	return file, kept.Filter, err
+	return file, store.ItemFilter(kept.Filter), err
 }
 
 func exportChange(what string, e *store.Export) store.Change {

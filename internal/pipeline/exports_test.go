@@ -98,8 +98,8 @@ func TestExportSurvivesKill(t *testing.T) {
 	lines := bytes.Split(bytes.TrimSpace(whole), []byte("\n"))
 	for i, line := range lines {
 		var row struct {
-			Position int
-			Extra    map[string]string
+			Position int               `json:"position"`
+			Extra    map[string]string `json:"extra"`
 		}
 		if err := json.Unmarshal(line, &row); err != nil || row.Position != i+1 || row.Extra["sku"] != fmt.Sprint("sku-", i+1) {
 			t.Fatalf("line %d: got %+v, %v", i+1, row, err)
@@ -171,8 +171,10 @@ func (r *rig) direct(w io.Writer, batch int64, format export.Format) export.Mani
 
 // TestExportKeepsLittleInMemory writes files of which each is far larger than
 // what may be held, one page of 24 MB among them.
+//
+//nolint:paralleltest // It measures the heap of the process.
 func TestExportKeepsLittleInMemory(t *testing.T) {
-	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep}) //nolint:paralleltest // It measures the heap of the process.
+	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep})
 	batch := r.stored(3000, 8000)
 	r.exec(`UPDATE results SET markdown = convert_to(repeat(md5('a') || md5('b'), 24 * 1024 * 16), 'UTF8')
 		WHERE item_id = (SELECT id FROM items WHERE batch_id = $1 AND position = 1500)`, batch)
