@@ -57,8 +57,16 @@
       (marked !== null && !marked.isCollapsed && marked.containsNode(rows, true));
   }
 
+  // Where there are no rows yet, or a crawl's level, which only grows, the whole is drawn again.
+  function redraw() {
+    const link = document.querySelector("#items-new a");
+    if (link) window.htmx.ajax("GET", link.getAttribute("hx-get"), { source: "#items", target: "#items", select: "#items", swap: "outerMorph" });
+  }
+
   function freshen() {
     waiting = false;
+    if (!section().dataset.rows) return; // Drawn at the end: nothing moves any more.
+    if (section().querySelector("[data-item]") === null) redraw();
     const open = section().querySelectorAll("[data-item]:not([data-state=stored])");
     const asked = new URLSearchParams([...open].map((each) => ["id", each.dataset.item]));
     window.htmx.ajax("GET", `${section().dataset.rows}?${asked}`, { source: "#items", target: "#items", swap: "none" });

@@ -116,11 +116,19 @@ func (s *Server) batchFacts(ctx context.Context, b *store.Batch, props *views.Ba
 	if props.Stuck, err = s.stuckOf(ctx, b, stuckShown); err != nil {
 		return err
 	}
-	if props.Rerun, err = s.rerunLineOf(ctx, b); err != nil || b.Failed == 0 {
+	if props.Rerun, err = s.rerunLineOf(ctx, b); err != nil {
 		return err
 	}
-	props.Failures, err = s.failureGroups(ctx, store.Failed{BatchID: b.ID, Standing: store.FailureWaiting}, batchGroups)
+	props.Failures, err = s.batchFailures(ctx, b)
 	return err
+}
+
+// batchFailures are the largest groups of a batch's failures that wait.
+func (s *Server) batchFailures(ctx context.Context, b *store.Batch) (views.FailureGroups, error) {
+	if b.Failed == 0 {
+		return views.FailureGroups{}, nil
+	}
+	return s.failureGroups(ctx, store.Failed{BatchID: b.ID, Standing: store.FailureWaiting}, batchGroups)
 }
 
 // itemsPath is where the items of this very view can be asked for again.

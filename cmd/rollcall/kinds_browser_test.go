@@ -127,6 +127,7 @@ func TestKindsInABrowser(t *testing.T) {
 	s.cancelBatch()
 	s.resubmitTicked()
 	s.resubmitAll()
+	s.groupFailures()
 	s.foreign()
 	s.pausedAccount()
 	s.modeSwitch()
