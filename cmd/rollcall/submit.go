@@ -73,7 +73,7 @@ func (c *submitCmd) input(a *app) (pipeline.PreflightInput, error) {
 	if err != nil {
 		return pipeline.PreflightInput{}, err
 	}
-	defer file.Close() //nolint:errcheck // It was only read.
+	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, pipeline.MaxPreflight+1))
 	if err != nil {
 		return pipeline.PreflightInput{}, err
