@@ -123,6 +123,7 @@ func TestKindsInABrowser(t *testing.T) {
 	s.crawl()
 	s.crawlTooDeep()
 	s.tryOne()
+	s.exportAndCompare()
 	s.tryAndLose()
 	s.cancelBatch()
 	s.resubmitTicked()
