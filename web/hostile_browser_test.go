@@ -28,7 +28,7 @@ func openEvilOrigin(t *testing.T) *evilOrigin {
 		defer e.mu.Unlock()
 		e.asked = append(e.asked, r.URL.Path)
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprint(w, "<title>evil</title>")
+		_, _ = fmt.Fprint(w, `<title>evil</title><link rel="icon" href="data:,">`)
 	}))
 	t.Cleanup(e.Close)
 	return e
