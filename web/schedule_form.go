@@ -196,10 +196,11 @@ func (s *Server) nextSchedule(c echo.Context) error {
 // sentSchedule reads a form that was sent. The second value says where to go
 // instead when it only asks for the next runs.
 func sentSchedule(c echo.Context, path string) (views.ScheduleFormProps, string, error) {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return views.ScheduleFormProps{}, "", err
 	}
-	form := c.Request().PostForm
+	form := r.PostForm
 	props := typedSchedule(form)
 	props.Batch.ID = form.Get("batch")
 	if form.Get("show") == "" {

@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -117,17 +116,17 @@ func TestRunAgain(t *testing.T) {
 	if _, err := r.pipe.Rerun(t.Context(), pipeline.Again{BatchID: 999}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of no batch: got %v", err)
 	}
-	r.againByKind(t.Context())
+	r.againByKind()
 }
 
 // againByKind: a crawl begins again from its seed, what was tried on the spot is
 // fetched by a job, and a large batch goes over whole.
-func (r *rig) againByKind(ctx context.Context) {
+func (r *rig) againByKind() {
 	r.t.Helper()
 	crawl := r.startCrawl("https://site.sandbox.test/", pipeline.CrawlOptions{Depth: 3, Limit: 40})
 	r.exec(`INSERT INTO items (batch_id, position, url, url_hash, state, net, created_at, ended_at)
 		VALUES ($1, 2, 'https://site.sandbox.test/found', '\x00', 'stored', 'poll', now(), now())`, crawl)
-	plan, err := r.pipe.PlanRerun(ctx, crawl, false)
+	plan, err := r.pipe.PlanRerun(r.t.Context(), crawl, false)
 	if err != nil || plan.URLs != 1 || plan.Jobs != 1 || plan.Requests != 40 || !plan.Whole {
 		r.t.Errorf("a crawl: got the plan %+v, %v", plan, err)
 	}
@@ -137,7 +136,7 @@ func (r *rig) againByKind(ctx context.Context) {
 	}
 	r.refused(pipeline.Again{BatchID: crawl, Failures: true}, "which")
 
-	tried, err := r.pipe.TryNow(ctx, pipeline.Submission{Name: "try", Text: "https://a.test/now"})
+	tried, err := r.pipe.TryNow(r.t.Context(), pipeline.Submission{Name: "try", Text: "https://a.test/now"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -157,7 +156,7 @@ func (r *rig) againByKind(ctx context.Context) {
 	if n := r.number(`SELECT count(*) FROM jobs WHERE batch_id = $1`, whole.ID); n != 550 {
 		r.t.Errorf("they are carried by %d jobs, want 550 of 20", n)
 	}
-	if diff, _, err := r.store.RecountBatches(ctx, whole.ID-1, 1000); err != nil || len(diff) > 0 {
+	if diff, _, err := r.store.RecountBatches(r.t.Context(), whole.ID-1, 1000); err != nil || len(diff) > 0 {
 		r.t.Errorf("counters differ from rows: %+v, %v", diff, err)
 	}
 }

@@ -173,24 +173,25 @@ func TestScheduleIsRunOnce(t *testing.T) {
 	}
 	due()
 	other := r.newPipeline(setup{})
-	err = r.store.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		if _, err := tx.LockSchedule(ctx, s.ID); err != nil {
-			return err
-		}
-		var both sync.WaitGroup
-		t.Cleanup(both.Wait)
-		for _, p := range []*pipeline.Pipeline{r.pipe, other} {
-			both.Go(func() { r.tick(p) })
-		}
-		eventually(t, "both to have found it due", func() bool {
-			return r.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE "schedules"%'`) == 2
-		})
-		return nil
-	})
+	held, err := r.store.SQL().BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one of them to have run it", func() bool { return r.number(`SELECT count(*) FROM schedule_runs`) > 0 })
+	if _, err := held.ExecContext(t.Context(), `SELECT FROM schedules WHERE id = $1 FOR UPDATE`, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	t.Cleanup(both.Wait)
+	for _, p := range []*pipeline.Pipeline{r.pipe, other} {
+		both.Go(func() { r.tick(p) })
+	}
+	eventually(t, "both to have found it due", func() bool {
+		return r.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE "schedules"%'`) == 2
+	})
+	if err := held.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	both.Wait()
 	r.runOnce(s.ID, 2)
 
 	// What a process was writing when it was killed is as if it never began.
