@@ -30,7 +30,7 @@ const paceSQL = `INSERT INTO batch_pace (batch_id, slot, began, ended, last_at)
 	WHERE batch_pace.began <= excluded.began`
 
 // ended is how many items ended by the change, however they did.
-func (c Counts) ended() int64 { return max(0, c.Stored+c.Failed+c.Cancelled) }
+func (c *Counts) ended() int64 { return max(0, c.Stored+c.Failed+c.Cancelled) }
 
 // paceSlot is where in the ring a moment belongs, and when that slot began.
 func paceSlot(now time.Time) (int64, time.Time) {

@@ -64,7 +64,8 @@ func resolveSome(t *testing.T, s *store.Store, ids []int64, of store.Failed) {
 	t.Helper()
 	now := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 	exec(t, s, `UPDATE items SET ended_at = '2026-12-24' WHERE id = $1`, ids[0])
-	resolve := func() (done []store.PutAside) {
+	resolve := func() []store.PutAside {
+		var done []store.PutAside
 		inTx(t, s, func(ctx context.Context, tx store.Tx) error {
 			var err error
 			done, err = tx.Resolve(ctx, ids[:11], "gone \x00for good", now, now)

@@ -26,13 +26,13 @@ func failureGroups() views.FailureGroups {
 		return "/failures?batch=12&group=" + of, "/resubmit?all=1&batch=12&group=" + of, "/failures/resolve?all=1&batch=12&group=" + of
 	}
 	g := views.FailureGroups{All: "/failures?batch=12", Looked: views.Known(10_000), Cut: true, Others: views.Known(132), MayResolve: true}
-	for _, each := range []views.FailureGroup{
+	g.Groups = []views.FailureGroup{
 		{Key: "89", Code: "TIMEOUT", Host: "shop.sandbox.test", Message: "Timed out after # ms in job #", Count: views.Count{N: 10_000, Known: true, More: true}, First: before(3 * time.Hour), Last: before(4 * time.Second), SampleID: "3", SampleURL: "https://shop.sandbox.test/p/1", SampleMessage: "Timed out after 30012 ms in job 9f3a2c", Retryable: true},
 		{Key: "90", Code: "NOT_FOUND", Host: "news.sandbox.test", Message: "HTTP 404 for <url>", Count: views.Known(2), First: before(2 * time.Hour), Last: before(time.Hour), SampleID: "8", SampleURL: "https://news.sandbox.test/x", SampleMessage: "HTTP 404 for https://news.sandbox.test/x"},
 		{Key: "91", Code: "BLOCKED", Host: "", Message: hostile, Count: views.Known(1), First: before(time.Hour), Last: before(time.Hour), SampleID: "9", SampleURL: hostile, SampleMessage: hostile},
-	} {
-		each.Path, each.Resubmit, each.Resolve = plan(each.Key)
-		g.Groups = append(g.Groups, each)
+	}
+	for i := range g.Groups {
+		g.Groups[i].Path, g.Groups[i].Resubmit, g.Groups[i].Resolve = plan(g.Groups[i].Key)
 	}
 	return g
 }

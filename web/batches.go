@@ -206,7 +206,8 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 	if len(props.Filter.Errors) > 0 {
 		return props, nil
 	}
-	return props, s.fitItems(c, b, filter, after, &props)
+	err = s.fitItems(c, b, filter, after, &props)
+	return props, err
 }
 
 // itemTabs counts from the batch's own counters; a state that isn't one shows

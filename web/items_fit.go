@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -14,10 +15,7 @@ import (
 // itemFilterProps reads the filter of a batch's items and fills in its form; a
 // state that isn't one shows all items.
 func itemFilterProps(values url.Values, b *store.Batch, props *views.BatchItemsProps) store.ItemFilter {
-	typed := url.Values{}
-	for name, value := range values {
-		typed[name] = value
-	}
+	typed := maps.Clone(values)
 	typed.Del("batch")
 	typed.Del("state")
 	f, err := itemFilterOf(typed)

@@ -59,10 +59,7 @@ func paceCounts(parts []store.PacePart, made, now time.Time, window time.Duratio
 	counts := make([]float64, paceParts)
 	for _, part := range parts {
 		// A slot counts where its end lies: it may have begun before the window.
-		age := now.Sub(part.LastAt)
-		if age < 0 {
-			age = 0 // Another replica's clock.
-		}
+		age := max(now.Sub(part.LastAt), 0) // Another replica's clock may be ahead.
 		if age < over {
 			counts[paceParts-1-int(int64(age)*paceParts/int64(over))] += float64(part.Ended)
 		}

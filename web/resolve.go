@@ -100,12 +100,13 @@ func (s *Server) resolve(c echo.Context) error {
 
 // unresolve is POST /failures/reopen: failures wait for a person again.
 func (s *Server) unresolve(c echo.Context) error {
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return err
 	}
 	p := picked{filter: store.Failed{Standing: store.FailureResolved}}
 	var err error
-	if p.ids, err = pickedIDs(c.Request().PostForm, "item"); err != nil {
+	if p.ids, err = pickedIDs(r.PostForm, "item"); err != nil {
 		return err
 	}
 	done, err := s.pipeline.Unresolve(c.Request().Context(), p.ids)

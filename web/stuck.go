@@ -108,10 +108,11 @@ func (s *Server) askVendor(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := parseForm(c.Request()); err != nil {
+	r := c.Request()
+	if err := parseForm(r); err != nil {
 		return err
 	}
-	picked, err := pickedIDs(c.Request().PostForm, "job")
+	picked, err := pickedIDs(r.PostForm, "job")
 	if err != nil {
 		return err
 	}
