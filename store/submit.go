@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/uptrace/bun"
@@ -46,23 +48,66 @@ func (t Tx) InsertJobs(ctx context.Context, jobs []*Job) error {
 	return nil
 }
 
-// InsertItems writes outstanding items and fills in their IDs.
+// insertRows is how many rows go as arrays in one statement: some megabytes of
+// URLs, and a tenth of the time that a VALUES list of them takes to be written
+// and read.
+const insertRows = 10_000
+
+// InsertItems writes outstanding items, all of one batch, and fills in their
+// IDs.
 func (t Tx) InsertItems(ctx context.Context, items []*Item) error {
-	for chunk := range slices.Chunk(items, insertChunk) {
-		_, err := t.db.NewInsert().Model(&chunk).
-			Column("batch_id", "position", "url", "url_hash", "state", "current_job_id", "created_at", "extra").
-			Returning("id").Exec(ctx)
-		if err != nil {
-			return translate(err)
+	for chunk := range slices.Chunk(items, insertRows) {
+		if err := t.insertItems(ctx, chunk); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+func (t Tx) insertItems(ctx context.Context, items []*Item) error {
+	positions, urls, hashes := make([]int, len(items)), make([]string, len(items)), make([][]byte, len(items))
+	jobs, extras := make([]*int64, len(items)), make([]*string, len(items))
+	at := make(map[int]*Item, len(items))
+	for i, it := range items {
+		positions[i], urls[i], hashes[i], jobs[i], at[it.Position] = it.Position, it.URL, it.URLHash, it.CurrentJobID, it
+		if it.Extra != nil {
+			text, err := json.Marshal(it.Extra)
+			if err != nil {
+				return fmt.Errorf("encode an item's columns: %w", err)
+			}
+			extras[i] = new(string(text))
+		}
+	}
+	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO items (batch_id, position, url, url_hash, state, current_job_id, created_at, extra)
+		SELECT $1, u.position, u.url, u.hash, 'outstanding', u.job, $2,
+			CASE WHEN u.extra IS NOT NULL THEN ARRAY(SELECT value FROM jsonb_array_elements_text(u.extra::jsonb) WITH ORDINALITY ORDER BY ordinality) END
+		FROM unnest($3::int[], $4::text[], $5::bytea[], $6::bigint[], $7::text[]) AS u (position, url, hash, job, extra)
+		ORDER BY u.position RETURNING id, position`,
+		items[0].BatchID, items[0].CreatedAt, positions, urls, hashes, jobs, extras)
+	if err != nil {
+		return translate(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id int64
+		var position int
+		if err := rows.Scan(&id, &position); err != nil {
+			return translate(err)
+		}
+		at[position].ID = id
+	}
+	return translate(rows.Err())
+}
+
 // InsertJobItems extends the lineage of items by the jobs that carry them.
 func (t Tx) InsertJobItems(ctx context.Context, rows []JobItem) error {
-	for chunk := range slices.Chunk(rows, insertChunk) {
-		_, err := t.db.NewInsert().Model(&chunk).Column("job_id", "input_index", "item_id").Exec(ctx)
+	for chunk := range slices.Chunk(rows, insertRows) {
+		jobs, places, items := make([]int64, len(chunk)), make([]int, len(chunk)), make([]int64, len(chunk))
+		for i, r := range chunk {
+			jobs[i], places[i], items[i] = r.JobID, r.InputIndex, r.ItemID
+		}
+		_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO job_items (job_id, input_index, item_id)
+			SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[])`, jobs, places, items)
 		if err != nil {
 			return translate(err)
 		}
