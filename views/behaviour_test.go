@@ -17,8 +17,8 @@ func texts(s *goquery.Selection) []string {
 
 func TestMenuShowsWhatTheRoleMayOpen(t *testing.T) {
 	t.Parallel()
-	everybody := []string{"/", "/batches", "/batches/new", "/failures", "/deliveries", "/reconcile"}
-	operators := []string{"/", "/batches", "/batches/new", "/failures", "/deliveries", "/replays", "/reconcile"}
+	everybody := []string{"/", "/batches", "/batches/new", "/schedules", "/search", "/exports", "/failures", "/deliveries", "/reconcile"}
+	operators := []string{"/", "/batches", "/batches/new", "/schedules", "/search", "/exports", "/failures", "/deliveries", "/replays", "/reconcile"}
 	for role, want := range map[string][]string{
 		views.RoleAnalyst:  everybody,
 		views.RoleOperator: operators,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"rollcall/static"
@@ -147,6 +148,7 @@ func storybook(t *testing.T) *httptest.Server {
 	mux.HandleFunc("GET /webhooks/{id}/sent/{batch}/live", stream(quit, nil))
 	mux.HandleFunc("GET /webhooks/{id}/rotation/live", stream(quit, nil))
 	mux.HandleFunc("GET /exports/live", stream(quit, nil))
+	mux.HandleFunc("GET /schedules/next", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<p>No run.</p>") })
 	mux.HandleFunc("GET /compare/batches/live", stream(quit, nil))
 	for _, noun := range []string{"batches", "items", "jobs", "replays", "exports"} {
 		mux.HandleFunc("GET /"+noun+"/{id}/live", stream(quit, nil))
@@ -203,9 +205,16 @@ func openTab(browser context.Context, t *testing.T, size view) *tab {
 	t.Cleanup(cancelTimeout)
 	opened := &tab{ctx: ctx}
 	opened.resize(t, size)
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: storyClock}); err != nil {
+		t.Fatalf("set the clock: %v", err)
+	}
 	opened.listen(t)
 	return opened
 }
+
+// storyClock sets the browser's clock to ten minutes after the stories' present: what they show must not be another thing
+// on another day.
+var storyClock = fmt.Sprintf(`{ const ahead = %d - Date.now(); const now = Date.now; Date.now = () => now() + ahead; }`, now().Add(10*time.Minute).UnixMilli())
 
 // resize gives the window a view.
 func (o *tab) resize(t *testing.T, size view) {
@@ -275,7 +284,7 @@ const overflow = `(() => {
   const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e));
   const page = document.documentElement.scrollWidth > innerWidth ? ["the page itself, by " + (document.documentElement.scrollWidth - innerWidth)] : [];
   const tables = innerWidth < 1000 ? [] : [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1);
-  return page.concat(tables.map((e) => "a table, by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
+  return page.concat(tables.map((e) => "the table of " + [...e.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent.trim()).join(", ") + ", by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
 })()`
 
 // settled waits, three seconds at most, until the page has followed its window, and says in which theme it stands.

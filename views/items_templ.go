@@ -850,7 +850,7 @@ func itemTable(rows []ItemRow, ticks, crawl bool) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<div class=\"scroll\"><table class=\"table rows\" data-testid=\"items\"><thead><tr><th scope=\"col\">URL</th><th scope=\"col\">State</th><th scope=\"col\">Net or reason</th>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<div class=\"scroll\"><table class=\"table rows dense\" data-testid=\"items\"><thead><tr><th scope=\"col\">URL</th><th scope=\"col\">State</th><th scope=\"col\">Net or reason</th>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -26,7 +26,7 @@ func jobTable(rows []JobRow) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"scroll\"><table class=\"table rows\" data-testid=\"jobs\"><thead><tr><th scope=\"col\">Job</th><th scope=\"col\">State</th><th scope=\"col\">Net</th><th scope=\"col\">Progress</th><th scope=\"col\" class=\"num\">Stored</th><th scope=\"col\" class=\"num\">Failed</th><th scope=\"col\" class=\"num\">Cancelled</th><th scope=\"col\" class=\"num\">Outstanding</th><th scope=\"col\">Settled</th></tr></thead> <tbody id=\"job-rows\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"scroll\"><table class=\"table rows dense\" data-testid=\"jobs\"><thead><tr><th scope=\"col\">Job</th><th scope=\"col\">State</th><th scope=\"col\">Net</th><th scope=\"col\">Progress</th><th scope=\"col\" class=\"num\">Stored</th><th scope=\"col\" class=\"num\">Failed</th><th scope=\"col\" class=\"num\">Cancelled</th><th scope=\"col\" class=\"num\">Outstanding</th><th scope=\"col\">Settled</th></tr></thead> <tbody id=\"job-rows\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -88,7 +88,9 @@ func preflightEdges() []story {
 		Kept: "31", KeptName: hostile + "\u202e.csv", KeptSize: 1_204_331, How: `{"choices":{"url_column":"2"},"stored_days":7}`,
 	}
 	return []story{
-		{"preflight-nothing", views.Preflight(nothing)}, {"preflight-broken", views.Preflight(broken)}, {"preflight-large", views.Preflight(large)},
+		{"preflight-nothing", views.Preflight(nothing)},
+		{"preflight-broken", views.Preflight(broken)},
+		{"preflight-large", views.Preflight(large)},
 		{"batch-new-kept", views.NewBatch(kept)},
 	}
 }

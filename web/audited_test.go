@@ -116,6 +116,14 @@ func acts() []act {
 		{route: "POST /preflights/:id/submit", path: "/preflights/1/submit", form: url.Values{"reading": {"1"}}, what: "batch.submit"},
 		{route: "GET /batches/:id/rejected.csv", path: "/batches/1/rejected.csv", what: "export.rejected"},
 
+		{route: "POST /batches/:id/rerun", path: "/batches/1/rerun", form: url.Values{"which": {"all"}, "name": {"again"}, "once": {"r"}}, what: "batch.rerun"},
+		{route: "POST /schedules", form: url.Values{"batch": {"1"}, "name": {"each day"}, "pick": {"daily"}, "time": {"06:00"}, "zone": {"UTC"}, "once": {"s"}}, what: "schedule.make"},
+		{route: "POST /schedules/:id/change", path: "/schedules/1/change", form: url.Values{"name": {"each hour"}, "pick": {"cron"}, "cron": {"0 * * * *"}, "zone": {"UTC"}}, what: "schedule.change"},
+		{route: "POST /schedules/:id/pause", path: "/schedules/1/pause", what: "schedule.pause"},
+		{route: "POST /schedules/:id/resume", path: "/schedules/1/resume", what: "schedule.resume"},
+		{route: "POST /schedules/:id/run", path: "/schedules/1/run", what: "schedule.run"},
+		{route: "POST /schedules/:id/remove", path: "/schedules/1/remove", what: "schedule.remove"},
+
 		{route: "POST /users/invite", form: url.Values{"name": {"erin"}, "role": {"analyst"}}, what: "user.invite"},
 		{route: "POST /users/invites/:id/revoke", path: "/users/invites/1/revoke", what: "user.revoke_link"},
 		{route: "POST /users/:id/role", path: "/users/1/role", form: url.Values{"role": {"operator"}}, what: "user.role"},

@@ -94,7 +94,7 @@ func (a *archive) list(name string, start int64, date, clock uint16, sizes []byt
 	le := binary.LittleEndian
 	offset, extra := uint32(most32), []byte(nil)
 	if start < most32 {
-		offset = uint32(start)
+		offset = uint32(start) //nolint:gosec // It is under most32.
 	} else {
 		extra = le.AppendUint16(extra, extra64)
 		extra = le.AppendUint16(extra, 8)

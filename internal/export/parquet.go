@@ -24,7 +24,7 @@ const (
 
 // parquetSink writes typed columns, all of which may be null.
 type parquetSink struct {
-	w       *parquet.Writer
+	w       *parquet.GenericWriter[any]
 	group   *parquet.ConcurrentRowGroupWriter
 	columns []column
 	row     parquet.Row
@@ -42,7 +42,7 @@ func newParquet(w io.Writer, columns []column) *parquetSink {
 			options = append(options, parquet.SkipPageBounds(columns[i].name)) // They would repeat whole pages.
 		}
 	}
-	return &parquetSink{w: parquet.NewWriter(w, options...), columns: columns}
+	return &parquetSink{w: parquet.NewGenericWriter[any](w, options...), columns: columns}
 }
 
 func (s *parquetSink) files() int64 { return 0 }
