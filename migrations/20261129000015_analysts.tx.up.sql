@@ -2,16 +2,35 @@
 -- spelled, and the columns that came beside it in a file; which batch a batch
 -- came from; and failures that a person put aside.
 
--- The host, in lower case, without a port. Computed, so that it is always right.
-ALTER TABLE items ADD COLUMN host text NOT NULL
-    GENERATED ALWAYS AS (coalesce(lower(substring(url FROM '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)')), '')) STORED;
+-- What a failure says, without what differs between two of the same kind:
+-- addresses, identifiers and numbers, except a status such as "HTTP 404".
+CREATE FUNCTION failure_message(message text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT left(regexp_replace(regexp_replace(regexp_replace(left(message, 1000),
+        '[a-z][a-z0-9+.-]*://[^\s"''<>]+', '<url>', 'gi'),
+        '\m(?=[a-z0-9_-]*[0-9])(?=[a-z0-9_-]*[a-z])[a-z0-9_-]{6,}\M', '#', 'gi'),
+        '(?<!(http|status|code)(/[0-9.]+)?[ /:=]{1,2})\m[0-9]+(\.[0-9]+)*', '#', 'gi'), 200)
+$$;
 
--- The values of batches.columns, in that order. NULL: there were none.
-ALTER TABLE items ADD COLUMN extra text[];
-ALTER TABLE items ADD COLUMN resolved_at timestamptz;
-ALTER TABLE items ADD COLUMN resolved_by bigint REFERENCES users (id);
-ALTER TABLE items ADD COLUMN resolved_note text NOT NULL DEFAULT '';
-ALTER TABLE items ADD CONSTRAINT items_resolved_failed CHECK (resolved_at IS NULL OR state = 'failed');
+-- Everything that items get is in one statement: computed columns have the table
+-- written anew, and once is enough.
+ALTER TABLE items
+    -- The host, in lower case, without a port. Computed, so that it is always right.
+    ADD COLUMN host text NOT NULL
+        GENERATED ALWAYS AS (coalesce(lower(substring(url FROM '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)')), '')) STORED,
+    -- Failures with the same code, host and kind of message; NULL and no room for
+    -- whatever hasn't failed. The host is spelled out, as a computed column can't be
+    -- made of another one.
+    ADD COLUMN failure_group uuid GENERATED ALWAYS AS (CASE WHEN state = 'failed' THEN
+        md5(error_code || ' ' || coalesce(lower(substring(url FROM '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)')), '') || ' '
+            || failure_message(error_message))::uuid END) STORED,
+    -- The values of batches.columns, in that order. NULL: there were none.
+    ADD COLUMN extra text[],
+    -- A person put the failure aside. No check ties this to the state: a process of
+    -- the release before, which knows none of it, must still be able to store what
+    -- came late.
+    ADD COLUMN resolved_at timestamptz,
+    ADD COLUMN resolved_by bigint REFERENCES users (id),
+    ADD COLUMN resolved_note text NOT NULL DEFAULT '';
 
 DROP INDEX items_failed_host_idx;
 CREATE INDEX items_failed_host_idx ON items (host, ended_at DESC, id DESC) WHERE state = 'failed';

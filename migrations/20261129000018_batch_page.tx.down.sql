@@ -5,5 +5,3 @@ DROP INDEX items_failed_group_idx;
 DROP INDEX items_resolved_idx;
 DROP INDEX items_waiting_batch_idx;
 DROP INDEX items_waiting_idx;
-ALTER TABLE items DROP COLUMN failure_group;
-DROP FUNCTION failure_message(text);

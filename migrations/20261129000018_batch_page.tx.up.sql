@@ -1,19 +1,3 @@
--- What a failure says, without what differs between two of the same kind:
--- addresses, identifiers and numbers, except a status such as "HTTP 404".
-CREATE FUNCTION failure_message(message text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT left(regexp_replace(regexp_replace(regexp_replace(left(message, 1000),
-        '[a-z][a-z0-9+.-]*://[^\s"''<>]+', '<url>', 'gi'),
-        '\m(?=[a-z0-9_-]*[0-9])(?=[a-z0-9_-]*[a-z])[a-z0-9_-]{6,}\M', '#', 'gi'),
-        '(?<!(http|status|code)(/[0-9.]+)?[ /:=]{1,2})\m[0-9]+(\.[0-9]+)*', '#', 'gi'), 200)
-$$;
-
--- Failures with the same code, host and kind of message. Computed, so that it
--- is always right; NULL and no room for whatever hasn't failed. The host is
--- spelled out, as a computed column can't be made of another one.
-ALTER TABLE items ADD COLUMN failure_group uuid GENERATED ALWAYS AS (CASE WHEN state = 'failed' THEN
-    md5(error_code || ' ' || coalesce(lower(substring(url FROM '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)')), '') || ' '
-        || failure_message(error_message))::uuid END) STORED;
-
 -- Failures that wait for a person, those that were put aside, and those of a group.
 CREATE INDEX items_waiting_idx ON items (ended_at DESC, id DESC) WHERE state = 'failed' AND resolved_at IS NULL;
 CREATE INDEX items_waiting_batch_idx ON items (batch_id, ended_at DESC, id DESC) WHERE state = 'failed' AND resolved_at IS NULL;

@@ -430,19 +430,18 @@ CREATE TABLE public.items (
     created_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
     host text GENERATED ALWAYS AS (COALESCE(lower("substring"(url, '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)'::text)), ''::text)) STORED NOT NULL,
-    extra text[],
-    resolved_at timestamp with time zone,
-    resolved_by bigint,
-    resolved_note text DEFAULT ''::text NOT NULL,
     failure_group uuid GENERATED ALWAYS AS (
 CASE
     WHEN (state = 'failed'::text) THEN (md5(((((error_code || ' '::text) || COALESCE(lower("substring"(url, '^[A-Za-z]+://(\[[^]/?#]*\]|[^/?#:]+)'::text)), ''::text)) || ' '::text) || public.failure_message(error_message))))::uuid
     ELSE NULL::uuid
 END) STORED,
+    extra text[],
+    resolved_at timestamp with time zone,
+    resolved_by bigint,
+    resolved_note text DEFAULT ''::text NOT NULL,
     CONSTRAINT items_ended CHECK (((state = 'outstanding'::text) = (ended_at IS NULL))),
     CONSTRAINT items_failed_has_code CHECK (((state <> 'failed'::text) OR (error_code <> ''::text))),
     CONSTRAINT items_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
-    CONSTRAINT items_resolved_failed CHECK (((resolved_at IS NULL) OR (state = 'failed'::text))),
     CONSTRAINT items_state_check CHECK ((state = ANY (ARRAY['outstanding'::text, 'stored'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT items_stored_has_net CHECK (((state = 'stored'::text) = (net IS NOT NULL)))
 );
