@@ -7,6 +7,7 @@
   if (!dialog) return;
   const box = dialog.querySelector("[data-keys-on]");
   const stored = "rollcall-keys";
+  const arrived = "rollcall-arrived";
   const goFor = 1500; // Milliseconds that "g" waits for the second key.
 
   function remembered() {
@@ -55,6 +56,11 @@
       field.select();
       return;
     }
+    try {
+      sessionStorage.setItem(arrived, "search");
+    } catch {
+      // The field is then a press of "/" further.
+    }
     document.querySelector("[data-go=s]")?.click();
   }
 
@@ -89,6 +95,13 @@
     if (event.target.closest("[data-keys]")) dialog.showModal();
     if (event.target === dialog) dialog.close(); // Beside its content.
   });
+  try {
+    const wanted = sessionStorage.getItem(arrived) === "search";
+    sessionStorage.removeItem(arrived);
+    if (wanted) document.querySelector("main [data-search], main input[type=search]")?.focus();
+  } catch {
+    // Storage is forbidden.
+  }
   box.checked = remembered();
   box.addEventListener("change", () => remember(box.checked));
 })();
