@@ -112,10 +112,15 @@ func (t Tx) RemoveSchedule(ctx context.Context, id int64, now time.Time) (bool, 
 	return n == 1, err
 }
 
-// DueSchedules lists schedules whose time has come, the longest due first.
-func (q Queries) DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, error) {
+// DueSchedules lists schedules whose time has come, the longest due first, from
+// behind one of them; nil begins with the first.
+func (q Queries) DueSchedules(ctx context.Context, now time.Time, after *Schedule, limit int) ([]Schedule, error) {
 	var out []Schedule
-	err := q.db.NewSelect().Model(&out).Where("next_at <= ?", now).Order("next_at").Limit(int64(limit)).Scan(ctx)
+	due := q.db.NewSelect().Model(&out).Where("next_at <= ?", now)
+	if after != nil {
+		due = due.Where("(next_at, id) > (?, ?)", after.NextAt, after.ID)
+	}
+	err := due.Order("next_at", "id").Limit(int64(limit)).Scan(ctx)
 	return out, translate(err)
 }
 
@@ -138,6 +143,13 @@ func (t Tx) InsertScheduleRun(ctx context.Context, r *ScheduleRun) error {
 		Column("schedule_id", "due_at", "until_at", "times", "at", "outcome", "reason", "batch_id", "pressed_by").
 		Returning("id").Exec(ctx)
 	return translate(err)
+}
+
+// HasScheduleRun reports whether it is noted already what came of a time.
+func (t Tx) HasScheduleRun(ctx context.Context, id int64, due time.Time) (bool, error) {
+	var has bool
+	err := t.db.NewRaw(`SELECT EXISTS (SELECT FROM schedule_runs WHERE schedule_id = ? AND due_at = ?)`, id, due).Scan(ctx, &has)
+	return has, translate(err)
 }
 
 // SetLastBatch notes the batch that a schedule made last.

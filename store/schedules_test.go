@@ -32,7 +32,7 @@ func TestSchedulesUseIndexes(t *testing.T) {
 		read func() (int, error)
 	}{
 		"due": {1, func() (int, error) {
-			rows, err := watched.DueSchedules(ctx, now.Add(90*time.Minute), 20)
+			rows, err := watched.DueSchedules(ctx, now.Add(90*time.Minute), nil, 20)
 			return len(rows), err
 		}},
 		"list":    {50, func() (int, error) { rows, err := watched.PageSchedules(ctx, 0, 50); return len(rows), err }},

@@ -59,8 +59,8 @@ type PreflightInput struct {
 // preflight's id. It returns *InvalidSubmission, having kept nothing, when a
 // field is wrong; what is wrong with lines is for the preflight to show.
 func (p *Pipeline) Preflight(ctx context.Context, in PreflightInput) (int64, error) {
-	if in.StoredDays < 0 || in.StoredDays > MaxStoredDays {
-		return 0, invalidField("stored_days", fmt.Sprintf("the days are between 0 and %d", MaxStoredDays))
+	if err := checkStored(in.Choices, in.StoredDays); err != nil {
+		return 0, err
 	}
 	in.Submission = in.withDefaults()
 	if err := p.withKept(ctx, &in); err != nil {
@@ -92,6 +92,23 @@ func (p *Pipeline) KeepUpload(ctx context.Context, in PreflightInput) (int64, er
 		return 0, err
 	}
 	return f.ID, p.insertPreflight(ctx, f)
+}
+
+// checkStored refuses to look for stored pages by another rule than the one they
+// are known by: a page under another fragment, or under other parameters, would
+// be left out in place of the one that is meant, or be fetched again.
+func checkStored(c Choices, days int) error {
+	switch {
+	case days < 0 || days > MaxStoredDays:
+		return invalidField("stored_days", fmt.Sprintf("the days are between 0 and %d", MaxStoredDays))
+	case days > 0 && c.KeepFragment:
+		return invalidField("stored_days", "stored pages are told without what follows the #: "+
+			"give no days, or let what follows the # make no other URL")
+	case days > 0 && c.SortQuery:
+		return invalidField("stored_days", "stored pages are told by their parameters as they stand: "+
+			"give no days, or let the order of the parameters matter")
+	}
+	return nil
 }
 
 func invalidField(field, message string) error {
@@ -219,8 +236,8 @@ func fileName(name string) string {
 
 // Reread reads a preflight's content again, as it is now to be read.
 func (p *Pipeline) Reread(ctx context.Context, id int64, owner *int64, c Choices, storedDays int) error {
-	if storedDays < 0 || storedDays > MaxStoredDays {
-		return invalidField("stored_days", fmt.Sprintf("the days are between 0 and %d", MaxStoredDays))
+	if err := checkStored(c, storedDays); err != nil {
+		return err
 	}
 	f, err := p.store.Preflight(ctx, id, owner, p.now())
 	if err != nil {

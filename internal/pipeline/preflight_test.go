@@ -273,6 +273,13 @@ func TestPreflightRefuses(t *testing.T) {
 	refused(pipeline.PreflightInput{Submission: pipeline.Submission{Text: "https://a.test/", Kind: store.KindCrawl}}, "kind")
 	refused(pipeline.PreflightInput{Submission: text("https://a.test/"), StoredDays: -1}, "stored_days")
 	refused(pipeline.PreflightInput{Kept: 99}, "file")
+	for _, c := range []pipeline.Choices{{KeepFragment: true}, {SortQuery: true}} {
+		refused(pipeline.PreflightInput{Submission: text("https://a.test/#/b"), StoredDays: 1, Choices: c}, "stored_days")
+		id := f.make(pipeline.PreflightInput{Submission: text("https://a.test/#/b"), Choices: c})
+		if err := f.pipe.Reread(t.Context(), id, f.alice, c, 1); err == nil || !strings.Contains(err.Error(), "stored pages are told") {
+			t.Errorf("what is stored by %+v: got %v", c, err)
+		}
+	}
 	// A text file's lines follow the pasted ones; nothing good is left to submit.
 	id := f.make(pipeline.PreflightInput{Submission: text("nonsense://x"), Upload: []byte("\uFEFFftp://y/"), UploadName: "more.txt"})
 	if _, sum, lines := f.look(id); sum.Invalid != 2 || !cmp.Equal(lines, []string{"1 invalid", "2 invalid"}) {

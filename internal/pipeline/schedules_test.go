@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -234,4 +235,47 @@ func (r *rig) runOnce(schedule, batches int64) {
 	if n := r.number(`SELECT count(*) FROM schedules WHERE next_at > now()`); n != 1 {
 		r.t.Errorf("the next time is %s", r.text(`SELECT next_at::text FROM schedules`))
 	}
+}
+
+// TestScheduleThatAlwaysFails keeps no other waiting, and is skipped with its
+// reason in the end; a time that was noted already is moved on from.
+func TestScheduleThatAlwaysFails(t *testing.T) {
+	t.Parallel()
+	var c handClock
+	c.set(t, "2026-11-02T08:00:00Z")
+	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: func(cfg *pipeline.Config) { cfg.Now = c.now }})
+	template := r.submit(store.KindBatch, "https://a.test/1")
+	r.endWith(template)
+	r.exec(`ALTER TABLE batches ADD CONSTRAINT refused CHECK (name NOT LIKE 'bad%')`)
+	r.exec(`INSERT INTO schedules (name, template_batch_id, cron, zone, created_at, next_at)
+		SELECT 'bad ' || n, $1, '0 9 * * *', 'UTC', '2026-11-01', '2026-11-02 09:00Z' FROM generate_series(1, 41) AS n`, template)
+	s, err := r.pipe.AddSchedule(t.Context(), pipeline.ScheduleForm{Name: "good", BatchID: template, Cron: "5 9 * * *", Zone: "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.set(t, "2026-11-02T09:09:59Z")
+	if err := r.pipe.RunDue(t.Context()); err == nil {
+		t.Error("nothing failed")
+	}
+	made := r.number(`SELECT max(id) FROM batches`)
+	turns := fmt.Sprint("02 09:05 started ", made)
+	r.wantTurns(s.ID, turns)
+	r.wantTurns(1, "")
+	c.set(t, "2026-11-02T09:10:00Z")
+	r.tick(r.pipe)
+	r.wantTurns(1, "02 09:00 skipped")
+	if got := r.text(`SELECT string_agg(DISTINCT reason || ' ' || next_at::timestamptz(0), ',') FROM schedule_runs JOIN schedules AS s ON s.id = schedule_id WHERE outcome = 'skipped'`); !strings.HasPrefix(got, "it could not be started for 10 minutes; Rollcall's log says why 2026-11-03") || strings.Contains(got, ",") {
+		t.Errorf("the reasons are %q", got)
+	}
+	// Times that somebody has noted, such as by pressing at that very moment.
+	r.exec(`UPDATE schedules SET next_at = NULL WHERE id <> $1`, s.ID)
+	r.endWith(made)
+	r.exec(`INSERT INTO schedule_runs (schedule_id, due_at, at, outcome) SELECT $1, at, at, 'skipped' FROM unnest(ARRAY['2026-11-03 09:05Z', '2026-11-05 09:05Z']::timestamptz[]) AS at`, s.ID)
+	c.set(t, "2026-11-05T09:06:00Z")
+	r.tick(r.pipe)
+	turns += ", 03 09:05 skipped, 04 09:05 missed, 05 09:05 skipped"
+	r.wantTurns(s.ID, turns)
+	c.set(t, "2026-11-06T09:05:00Z")
+	r.tick(r.pipe)
+	r.wantTurns(s.ID, fmt.Sprint(turns, ", 06 09:05 started ", r.number(`SELECT max(id) FROM batches`)))
 }

@@ -72,6 +72,7 @@ type unmarked struct {
 	begun bool
 }
 
+// Read implements io.Reader.
 func (u *unmarked) Read(p []byte) (int, error) {
 	if u.begun {
 		return u.in.Read(p)

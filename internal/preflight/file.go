@@ -77,6 +77,7 @@ func peek(r io.Reader) ([]byte, io.Reader, error) {
 // broken is a reader that fails, or one of nothing.
 type broken struct{ err error }
 
+// Read implements io.Reader.
 func (b broken) Read([]byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -90,6 +91,7 @@ type stoppable struct {
 	in  io.Reader
 }
 
+// Read implements io.Reader.
 func (s *stoppable) Read(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
@@ -103,6 +105,7 @@ type bounded struct {
 	left *int64
 }
 
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if *b.left <= 0 {
 		return 0, &FileError{Reason: fmt.Sprintf("the file has over %d MB, unpacked; submit it in several parts", MaxBytes>>20)}
@@ -115,6 +118,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 // unpacker says in plain words what is wrong with a gzipped file.
 type unpacker struct{ in io.Reader }
 
+// Read implements io.Reader.
 func (u unpacker) Read(p []byte) (int, error) {
 	n, err := u.in.Read(p)
 	if err != nil && err != io.EOF { //nolint:errorlint // As io.Reader returns it.

@@ -45,6 +45,7 @@ type budget struct {
 	used int
 }
 
+// Read implements io.Reader.
 func (b *budget) Read(p []byte) (int, error) {
 	if b.used > MaxRecord {
 		return 0, &FileError{Reason: fmt.Sprintf("a part of the XML is over %d bytes long", MaxRecord)}
