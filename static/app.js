@@ -1,5 +1,5 @@
 // What pages can't do by themselves: show times in the reader's zone, copy text, tick all boxes, switch the theme,
-// and say now and then what moved. Everything else works without it.
+// follow a stream as long as its window is used, and say now and then what moved. Everything else works without it.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -91,12 +91,96 @@
     }
   }
 
-  document.addEventListener("htmx:sse:after:connection", () => showLive("Live"));
   document.addEventListener("htmx:sse:error", (event) => {
     showLive("Connection lost, trying again");
     if (event.detail.status === 401) location.reload(); // The session ended: the sign-in page says so.
   });
-  document.addEventListener("htmx:sse:close", () => showLive(""));
+
+  // ---- The stream of a live page ----
+
+  // A browser keeps six connections to a host, and a stream holds one while it lasts. Of the windows in sight only those
+  // used last follow theirs; the others say that they don't, and do again when they are used. So every page still loads.
+  const mostStreams = 3;
+  const sayEvery = 20000;
+  const live = document.getElementById("live");
+  if (live) followStream();
+
+  function followStream() {
+    const self = `${Date.now()}-${Math.random()}`;
+    const windows = new BroadcastChannel("rollcall-live");
+    const others = new Map(); // The other windows in sight: when each was used last, and was heard of.
+    let used = 0; // When this one was; 0 while it is out of sight or needs no stream.
+    let over = false; // The stream said that nothing more will come.
+    let following = false;
+    let connection = null;
+
+    const tell = (ask) => windows.postMessage({ id: self, used, ask });
+
+    function mayFollow() {
+      let ahead = 0;
+      for (const [id, each] of others) {
+        if (each.heard < Date.now() - 4 * sayEvery) others.delete(id); // It went without a word.
+        else if (each.used > used || (each.used === used && id > self)) ahead++;
+      }
+      return used > 0 && ahead < mostStreams;
+    }
+
+    function decide() {
+      if (over || mayFollow() === following) return;
+      following = !following;
+      if (following) {
+        window.htmx.trigger(live, "follow");
+        return;
+      }
+      connection?.reader?.cancel(); // It would connect again, which is refused below.
+      showLive("Paused: click to follow");
+    }
+
+    function use() {
+      if (over || document.hidden) return;
+      used = Date.now();
+      tell(true);
+      decide();
+    }
+
+    function leave() {
+      used = 0;
+      tell(false);
+      decide();
+    }
+
+    windows.addEventListener("message", ({ data }) => {
+      if (data.used > 0) others.set(data.id, { used: data.used, heard: Date.now() });
+      else others.delete(data.id);
+      if (data.ask && used > 0) tell(false);
+      decide();
+    });
+    live.addEventListener("htmx:sse:before:connection", (event) => {
+      if (!following) event.preventDefault();
+    });
+    live.addEventListener("htmx:sse:after:connection", (event) => {
+      connection = event.detail.connection;
+      if (following) showLive("Live");
+      else connection.abortController.abort(); // It was on its way when another window was used.
+    });
+    live.addEventListener("htmx:sse:close", (event) => {
+      connection = null;
+      if (event.detail.reason !== "message") return;
+      over = true;
+      leave();
+      showLive("");
+    });
+    document.addEventListener("visibilitychange", () => (document.hidden ? leave() : use()));
+    document.addEventListener("pointerdown", () => following || use());
+    window.addEventListener("focus", use);
+    window.addEventListener("pagehide", leave);
+    window.addEventListener("pageshow", (event) => event.persisted && use());
+    setInterval(() => {
+      if (used > 0) tell(false);
+      decide();
+    }, sayEvery);
+    document.addEventListener("DOMContentLoaded", () => setTimeout(use)); // htmx looks at the page first.
+  }
 
   // ---- Copying ----
 

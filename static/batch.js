@@ -6,18 +6,6 @@
   const section = () => document.getElementById("items");
   if (!live || !section()) return;
 
-  // A browser keeps six connections to a host: a tab that was opened behind others waits with its stream.
-  const stream = live.getAttribute("hx-sse:connect");
-  if (document.hidden && stream) {
-    live.removeAttribute("hx-sse:connect");
-    document.addEventListener("visibilitychange", function begin() {
-      if (document.hidden) return;
-      document.removeEventListener("visibilitychange", begin);
-      live.setAttribute("hx-sse:connect", stream);
-      window.htmx.process(live);
-    });
-  }
-
   // ---- What is new since the rows were drawn ----
 
   const number = (element, name) => Number(element.dataset[name] || 0);

@@ -741,7 +741,8 @@ func partial(id string) templ.Component {
 
 // live opens the page's one stream of server-sent events. Its unnamed messages hold partials, so that nothing is
 // swapped into the element itself; named ones become events of the element with the id "live". The event "done" says that nothing more will
-// come, and closes it: a stream that merely ends is opened again.
+// come, and closes it: a stream that merely ends is opened again. app.js says when it is followed, since a browser has
+// only so many connections for all its windows.
 func live(path string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -766,13 +767,13 @@ func live(path string) templ.Component {
 		var templ_7745c5c3_Var33 string
 		templ_7745c5c3_Var33, templ_7745c5c3_Err = templruntime.NewAttributeExpression(path).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rollcall.templ`, Line: 101, Col: 37}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rollcall.templ`, Line: 102, Col: 37}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var33)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "\" hx-sse:close=\"done\" hx-swap=\"none\" data-live hidden></div><p class=\"visually-hidden\" role=\"status\" aria-live=\"polite\" id=\"say\"></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "\" hx-trigger=\"follow\" hx-sse:close=\"done\" hx-swap=\"none\" data-live hidden></div><p class=\"visually-hidden\" role=\"status\" aria-live=\"polite\" id=\"say\"></p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
