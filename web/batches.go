@@ -189,7 +189,7 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 		return props, err
 	}
 	ctx := c.Request().Context()
-	filter := itemFilterProps(c.QueryParams(), b, &props)
+	filter := itemFilterProps(c.QueryParams(), readerZone(c), b, &props)
 	if props.Tabs.State == views.StateRejected {
 		lines, err := s.store.PageRejected(ctx, b.ID, after, pageRows+1)
 		lines, more := cut(lines, pageRows)

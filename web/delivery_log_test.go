@@ -195,7 +195,16 @@ func TestFiltersReadTimesInTheReadersZone(t *testing.T) {
 			t.Errorf("%q: got %q, want %d, and the zone named", zone, n, want)
 		}
 	}
+	seeded := b.seed(t, "november", 8)
+	b.exec(t, `UPDATE items SET ended_at = $1 WHERE state = 'stored'`, at)
 	in("Europe/Berlin")
+	items := fmt.Sprintf("/batches/%d/items?since=2026-07-01+14:00&until=2026-07-01+14:01", seeded.batch)
+	if got := v.get(items).text("[data-testid=found]"); got != "4 items fit" {
+		t.Errorf("items of two o'clock in Berlin: got %q", got)
+	}
+	if got := v.get(fmt.Sprintf("/exports/new?batch=%d&since=2026-07-01+14:00", seeded.batch)).body; !strings.Contains(got, "2026-07-01T12:00:00Z") {
+		t.Error("an export since two o'clock in Berlin is not one since noon in UTC")
+	}
 	if got := v.get("/deliveries/log?since=2026-07-01+14:00&until=2026-07-01+14:01").text("[data-testid=total]"); got != "200 attempts" {
 		t.Errorf("two o'clock in Berlin: got %q", got)
 	}

@@ -36,8 +36,8 @@ type exportAsk struct {
 
 // exportAskOf reads what is asked for. Boxes count when the form was sent, which
 // names the format; a link without one gets the usual choices.
-func exportAskOf(values url.Values) (exportAsk, error) {
-	filter, err := itemFilterOf(values)
+func exportAskOf(values url.Values, zone *time.Location) (exportAsk, error) {
+	filter, err := itemFilterOf(values, zone)
 	if err != nil {
 		return exportAsk{}, badRequest(err.Error(), err)
 	}
@@ -110,7 +110,7 @@ func (s *Server) picked(c echo.Context, f store.ItemFilter) (string, error) {
 
 // newExport is GET /exports/new: what would be exported, and the choices.
 func (s *Server) newExport(c echo.Context) error {
-	a, err := exportAskOf(c.QueryParams())
+	a, err := exportAskOf(c.QueryParams(), readerZone(c))
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *Server) makeExport(c echo.Context) error {
 	if err := parseForm(r); err != nil {
 		return err
 	}
-	a, err := exportAskOf(r.PostForm)
+	a, err := exportAskOf(r.PostForm, readerZone(c))
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (s *Server) exportItems(c echo.Context) error { return s.sendExport(c, c.Qu
 // sendExport sends what isn't too large for it; a larger one leads to the page
 // that has it made in the background.
 func (s *Server) sendExport(c echo.Context, values url.Values) error {
-	a, err := exportAskOf(values)
+	a, err := exportAskOf(values, readerZone(c))
 	if err != nil {
 		return err
 	}

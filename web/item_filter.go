@@ -28,10 +28,10 @@ func nets() []store.Net {
 	return []store.Net{store.NetWebhook, store.NetPoll, store.NetReconcile, store.NetReplay, store.NetSync}
 }
 
-// itemFilterOf reads a filter of items from an address. The error is a
-// filterError, which names each field that can't be read; the filter then does
-// without those.
-func itemFilterOf(values url.Values) (store.ItemFilter, error) {
+// itemFilterOf reads a filter of items from an address, its times in the zone
+// of who reads it. The error is a filterError, which names each field that
+// can't be read; the filter then does without those.
+func itemFilterOf(values url.Values, zone *time.Location) (store.ItemFilter, error) {
 	r := newFilterReader(values)
 	f := store.ItemFilter{
 		Batch: r.number("batch", "The number of a batch", 1, math.MaxInt64),
@@ -42,7 +42,7 @@ func itemFilterOf(values url.Values) (store.ItemFilter, error) {
 		Mark: r.text("mark"), Standing: store.FailureStanding(r.word("standing", words(store.FailureStandings()))),
 	}
 	f.HTTPStatus, f.HTTPClass = r.httpStatus("http")
-	f.From, f.Until = r.period(time.UTC)
+	f.From, f.Until = r.period(zone)
 	r.ordered("max_bytes", f.MinBytes, f.MaxBytes)
 	r.ordered("max_ms", f.MinMS, f.MaxMS)
 	return f, r.err()

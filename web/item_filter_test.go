@@ -13,13 +13,14 @@ import (
 
 func TestAnItemFilterComesBackFromItsAddress(t *testing.T) {
 	t.Parallel()
+	zone := time.FixedZone("far", 9*3600)
 	want := store.ItemFilter{
 		Batch: 7, State: store.ItemStored, Net: store.NetPoll, HTTPStatus: 404, Code: "NOT_FOUND", Host: "shop.example.com",
 		URLPart: "a b/%?", MinBytes: 1, MaxBytes: 20_000_000, MinMS: 5, MaxMS: 90_000,
 		From: time.Date(2026, 11, 29, 14, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		Mark: "empty", Standing: store.FailureWaiting,
 	}
-	got, err := itemFilterOf(itemFilterValues(want))
+	got, err := itemFilterOf(itemFilterValues(want), zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestAnItemFilterReadsWhatPeopleType(t *testing.T) {
 		"host=http://[2001:DB8::1]:80/x":   {Host: "[2001:db8::1]"},
 	} {
 		values, _ := url.ParseQuery(query)
-		got, err := itemFilterOf(values)
+		got, err := itemFilterOf(values, time.UTC)
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
 		}
@@ -61,7 +62,7 @@ func TestAnItemFilterNamesTheFieldsThatAreWrong(t *testing.T) {
 		"min_ms=2s&max_ms=1s": "max_ms", "url=a%E2%80%AEb": "url", "batch=0": "batch", "standing=gone": "standing", "since=never": "since",
 	} {
 		values, _ := url.ParseQuery(query)
-		_, err := itemFilterOf(values)
+		_, err := itemFilterOf(values, time.UTC)
 		if mistakes := mistakesOf(err); mistakes[field] == "" || len(mistakes) != 1 {
 			t.Errorf("%s: mistakes %v, want one of %s", query, mistakes, field)
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -12,13 +13,13 @@ import (
 	"rollcall/views"
 )
 
-// itemFilterProps reads the filter of a batch's items and fills in its form; a
-// state that isn't one shows all items.
-func itemFilterProps(values url.Values, b *store.Batch, props *views.BatchItemsProps) store.ItemFilter {
+// itemFilterProps reads the filter of a batch's items, its times in the zone,
+// and fills in its form; a state that isn't one shows all items.
+func itemFilterProps(values url.Values, zone *time.Location, b *store.Batch, props *views.BatchItemsProps) store.ItemFilter {
 	typed := maps.Clone(values)
 	typed.Del("batch")
 	typed.Del("state")
-	f, err := itemFilterOf(typed)
+	f, err := itemFilterOf(typed, zone)
 	kept := itemFilterValues(f)
 	get := func(name string) string { return clean(typed.Get(name), filterText) }
 	props.Filter = views.ItemFilter{
