@@ -175,6 +175,7 @@ type quoting struct {
 	comma  byte
 	cells  []string
 	cell   strings.Builder
+	text   bool // The cell holds more than blanks.
 	open   bool // A quote is.
 	closed bool // The cell was quoted, and its quote is closed.
 	torn   bool // Text follows a closing quote, so that it was perhaps an opening one.
@@ -194,7 +195,7 @@ func (q *quoting) feed(s string) {
 			q.cell.WriteByte(c)
 		case c == q.comma && c != 0:
 			q.endCell()
-		case c == '"' && !q.closed && strings.Trim(q.cell.String(), " ") == "":
+		case c == '"' && !q.closed && !q.text:
 			q.cell.Reset()
 			q.open = true
 		case c == ' ' && q.closed:
@@ -206,7 +207,7 @@ func (q *quoting) feed(s string) {
 			}
 			i = len(s) - len(rest) - 1
 		default:
-			q.torn = q.torn || q.closed
+			q.torn, q.text = q.torn || q.closed, q.text || c != ' '
 			q.cell.WriteByte(c)
 		}
 	}
@@ -215,7 +216,7 @@ func (q *quoting) feed(s string) {
 func (q *quoting) endCell() {
 	q.cells = append(q.cells, q.cell.String())
 	q.cell.Reset()
-	q.closed = false
+	q.closed, q.text = false, false
 }
 
 // sampleSize is how many records are looked at to find out by.

@@ -89,8 +89,11 @@ func (s *reading) line(l textLine, extra []string) error {
 
 func tooLong() string { return fmt.Sprintf("is over %d bytes long", MaxRecord) }
 
-// count counts a line, or ends the reading when there are too many.
+// count counts a line, or ends the reading when there are too many, or when nobody waits for it any longer.
 func (s *reading) count(number int) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
 	if s.totals.Lines == s.choices.MaxLines {
 		return &FileError{Line: number, Reason: fmt.Sprintf("over %d lines; submit them in several batches", s.choices.MaxLines)}
 	}
