@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,29 +49,102 @@ func (p ExportParts) named() []namedPart {
 	return []namedPart{{PartMarkdown, p.Markdown}, {PartHTML, p.HTML}, {PartLinks, p.Links}, {PartMetadata, p.Metadata}}
 }
 
-// ExportItems lists items that fit a filter, those after the key: at most limit
-// of them, in the order of their batch or, without one, of their ids.
-func (q Queries) ExportItems(ctx context.Context, f ItemFilter, parts ExportParts, after ExportKey, limit int) ([]ExportItem, error) {
-	var items []ExportItem
-	query := f.narrow(q.db.NewSelect().TableExpr("items AS i").Join("LEFT JOIN results AS r ON r.item_id = i.id")).
-		ColumnExpr("i.id, i.position, " + parts.size() + " AS bytes")
-	if f.Batch > 0 {
-		query = query.Where("i.position > ?", after.Position).Order("i.position")
-	} else {
-		query = query.Where("i.id > ?", after.ID).Order("i.id")
+// exportWeighed is how many items have their contents weighed before an export.
+const exportWeighed = 1_000
+
+// ExportReach is how far one look for an export goes from a key on: the last item
+// that it goes through, and false when it goes through all that is left. No look
+// goes through more than a bounded number of items, however few of them fit.
+func (q Queries) ExportReach(ctx context.Context, f ItemFilter, after ExportKey) (ExportKey, bool, error) {
+	var reach ExportKey
+	err := q.db.NewRaw("SELECT id, position FROM (?) AS near OFFSET ? LIMIT 1", f.from(q.db, after, "id, position"), f.Look()-1).Scan(ctx, &reach)
+	if err = translate(err); errors.Is(err, ErrNotFound) {
+		return ExportKey{}, false, nil
 	}
-	err := query.Limit(int64(limit)).Scan(ctx, &items)
+	return reach, err == nil, err
+}
+
+// ExportItems lists items that fit a filter, those after a key that one look goes
+// through, but none behind the other key unless that is zero: at most limit of
+// them, in the order of their batch or, without one, of their ids.
+func (q Queries) ExportItems(ctx context.Context, f ItemFilter, parts ExportParts, after, reach ExportKey, limit int) ([]ExportItem, error) {
+	order, last := "id", reach.ID
+	if f.Batch > 0 {
+		order, last = "position", int64(reach.Position)
+	}
+	fit := f.narrow(q.db.NewSelect().TableExpr("(?) AS i", f.from(q.db, after, "*"))).ColumnExpr("i.id, i.position")
+	if reach != (ExportKey{}) {
+		fit = fit.Where("i.? <= ?", bun.Ident(order), last)
+	}
+	var items []ExportItem
+	err := q.db.NewSelect().TableExpr("(?) AS i", fit.Order("i."+order).Limit(int64(limit))).Join("LEFT JOIN results AS r ON r.item_id = i.id").
+		ColumnExpr("i.id, i.position, "+parts.size()+" AS bytes").Order("i."+order).Scan(ctx, &items)
 	return items, translate(err)
 }
 
-// ExportSize is how many items fit a filter and how many bytes of the chosen
-// parts they have, looking at no more than limit items.
-func (q Queries) ExportSize(ctx context.Context, f ItemFilter, parts ExportParts, limit int) (int64, int64, error) {
+// from are the items behind the key, of the filter's batch and in its state, that
+// one look goes through; without a batch, of all.
+func (f ItemFilter) from(db bun.IDB, after ExportKey, columns string) *bun.SelectQuery {
+	if f.Batch > 0 {
+		return f.near(db, after.Position, columns)
+	}
+	return db.NewSelect().TableExpr("items AS i").ColumnExpr("?", bun.Safe(columns)).Where("i.id > ?", after.ID).Order("i.id").Limit(f.Look())
+}
+
+// ExportWeight is how large an export will be.
+type ExportWeight struct {
+	// Rows fit; when they are not Known, more may fit than one look found.
+	Rows  int64
+	Known bool
+	// Bytes is about how much of the chosen contents these rows have.
+	Bytes int64
+}
+
+// ExportSize weighs what fits a filter. A whole batch, or all of a state, is
+// known from its counters; otherwise it looks at a bounded number of items. The
+// contents of no more than a part of them are looked at.
+func (q Queries) ExportSize(ctx context.Context, f ItemFilter, parts ExportParts) (ExportWeight, error) {
+	var out ExportWeight
+	var err error
+	if f.Batch > 0 && f.Plain() {
+		out, err = q.countedSize(ctx, f)
+	} else {
+		out, err = q.lookedSize(ctx, f)
+	}
+	if err != nil || out.Rows == 0 {
+		return out, translate(err)
+	}
 	var row struct{ Rows, Bytes int64 }
-	fit := f.narrow(q.db.NewSelect().TableExpr("items AS i").Join("LEFT JOIN results AS r ON r.item_id = i.id")).
-		ColumnExpr(parts.size() + " AS bytes").Limit(int64(limit))
-	err := q.db.NewSelect().TableExpr("(?) AS fit", fit).ColumnExpr("count(*) AS rows, coalesce(sum(bytes), 0)::bigint AS bytes").Scan(ctx, &row)
-	return row.Rows, row.Bytes, translate(err)
+	fit := f.narrow(q.db.NewSelect().TableExpr("(?) AS i", f.from(q.db, ExportKey{}, "*"))).ColumnExpr("i.id").Limit(exportWeighed)
+	err = q.db.NewSelect().TableExpr("(?) AS i", fit).Join("LEFT JOIN results AS r ON r.item_id = i.id").
+		ColumnExpr("count(*) AS rows, coalesce(sum("+parts.size()+"), 0)::bigint AS bytes").Scan(ctx, &row)
+	if row.Rows > 0 {
+		out.Bytes = row.Bytes / row.Rows * out.Rows
+		if out.Rows <= row.Rows {
+			out.Bytes = row.Bytes
+		}
+	}
+	return out, translate(err)
+}
+
+// countedSize takes the number of rows from the counters of the batch.
+func (q Queries) countedSize(ctx context.Context, f ItemFilter) (ExportWeight, error) {
+	b, err := q.Batch(ctx, f.Batch)
+	if err != nil {
+		return ExportWeight{}, err
+	}
+	rows, known := map[ItemState]int64{
+		"": b.Accepted, ItemOutstanding: b.Outstanding, ItemStored: b.Stored(), ItemFailed: b.Failed, ItemCancelled: b.Cancelled,
+	}[f.State]
+	return ExportWeight{Rows: rows, Known: known}, nil
+}
+
+func (q Queries) lookedSize(ctx context.Context, f ItemFilter) (ExportWeight, error) {
+	var row struct{ Rows, Looked int64 }
+	fit := f.narrow(q.db.NewSelect().TableExpr("(?) AS i", f.from(q.db, ExportKey{}, "*"))).ColumnExpr("count(*)")
+	err := q.db.NewSelect().ColumnExpr("(?) AS rows", fit).
+		ColumnExpr("(SELECT count(*) FROM (?) AS near) AS looked", f.from(q.db, ExportKey{}, "id")).Scan(ctx, &row)
+	return ExportWeight{Rows: row.Rows, Known: row.Looked < f.Look()}, err
 }
 
 // ExportRow is an item with its batch's name and columns and what is stored of

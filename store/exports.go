@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -55,6 +56,11 @@ type Export struct {
 
 // Over reports an export that comes no further.
 func (e *Export) Over() bool { return e.State != ExportWaiting && e.State != ExportRunning }
+
+// Spent reports a file whose time is up, though it may not be removed yet.
+func (e *Export) Spent(now time.Time) bool {
+	return e.State == ExportDone && !e.Direct && !now.Before(e.ExpiresAt)
+}
 
 // ExportProgress is what a writer knows of its file.
 type ExportProgress struct{ Rows, Pages, Bytes int64 }
@@ -119,6 +125,21 @@ func (q Queries) BeatExport(ctx context.Context, id int64, claim int, p ExportPr
 	return n == 1, err
 }
 
+// TouchExport notes that the writer of a file is alive. It reports false as
+// BeatExport does.
+func (q Queries) TouchExport(ctx context.Context, id int64, claim int, now time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE exports SET beat_at = ? WHERE id = ? AND claim = ? AND state = 'running'`, now, id, claim).Exec(ctx))
+	return n == 1, err
+}
+
+// ReleaseExport has an export wait again whose claim went wrong, so that others
+// go first. It reports false as BeatExport does.
+func (q Queries) ReleaseExport(ctx context.Context, id int64, claim int, now time.Time) (bool, error) {
+	n, err := affected(q.db.NewRaw(`UPDATE exports SET state = 'waiting', beat_at = ? WHERE id = ? AND claim = ? AND state = 'running' AND NOT direct`,
+		now, id, claim).Exec(ctx))
+	return n == 1, err
+}
+
 // ExpectExport notes how many rows a file will have, about.
 func (q Queries) ExpectExport(ctx context.Context, id int64, claim int, rows int64) error {
 	_, err := q.db.NewRaw(`UPDATE exports SET expected = ? WHERE id = ? AND claim = ?`, rows, id, claim).Exec(ctx)
@@ -161,13 +182,14 @@ func (q Queries) ExportSpace(ctx context.Context) (int64, error) {
 }
 
 // EndExport ends what a claim writes: done with a sum and a manifest, or failed
-// for a reason. It reports false as BeatExport does.
-func (q Queries) EndExport(ctx context.Context, e *Export, p ExportProgress, now time.Time) (bool, error) {
+// for a reason. It reports false as BeatExport does. Late is for one who sent a
+// file: nobody else knows how that ended, whatever was thought meanwhile.
+func (q Queries) EndExport(ctx context.Context, e *Export, p ExportProgress, late bool, now time.Time) (bool, error) {
 	n, err := affected(q.db.NewRaw(`UPDATE exports SET state = ?state, rows = ?rows, pages = ?pages, bytes = ?bytes, sha256 = ?sum, manifest = ?manifest::jsonb,
 			reason = ?reason, ended_at = ?now, beat_at = ?now, expires_at = ?expires
-		WHERE id = ?id AND claim = ?claim AND state = 'running'`, named{
+		WHERE id = ?id AND claim = ?claim AND (state = 'running' OR ?late AND direct AND state = 'failed')`, named{
 		"state": e.State, "rows": p.Rows, "pages": p.Pages, "bytes": p.Bytes, "sum": e.SHA256, "manifest": jsonArg(e.Manifest), "reason": CleanText(e.Reason),
-		"now": now, "expires": e.ExpiresAt, "id": e.ID, "claim": e.Claim,
+		"now": now, "expires": e.ExpiresAt, "id": e.ID, "claim": e.Claim, "late": late,
 	}).Exec(ctx))
 	return n == 1, err
 }
@@ -184,6 +206,15 @@ func (q Queries) CancelExport(ctx context.Context, id int64, now time.Time) (boo
 func (q Queries) ExpireExport(ctx context.Context, id int64) (bool, error) {
 	n, err := affected(q.db.NewRaw(`UPDATE exports SET state = 'expired' WHERE id = ? AND state = 'done' AND NOT direct`, id).Exec(ctx))
 	return n == 1, err
+}
+
+// TookExport tells whether the person has taken the file before: another piece
+// of it is then no new download.
+func (q Queries) TookExport(ctx context.Context, id, userID int64) (bool, error) {
+	var took bool
+	err := q.db.NewRaw(`SELECT EXISTS (SELECT FROM audit_log WHERE kind = 'export' AND on_id = ? AND what = 'export.download' AND user_id = ?)`,
+		strconv.FormatInt(id, 10), userID).Scan(ctx, &took)
+	return took, translate(err)
 }
 
 // CountDownload counts that a file was taken.

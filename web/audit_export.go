@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
 
@@ -128,7 +129,7 @@ func (s *csvSink) put(row *store.AuditRow) error {
 		string(row.Before), string(row.After),
 	}
 	for i, cell := range cells {
-		cells[i] = safeCell(cell)
+		cells[i] = pipeline.SafeCell(cell)
 	}
 	return s.w.Write(cells)
 }
@@ -136,14 +137,6 @@ func (s *csvSink) put(row *store.AuditRow) error {
 func (s *csvSink) flush() error {
 	s.w.Flush()
 	return s.w.Error()
-}
-
-// safeCell keeps a spreadsheet from taking what somebody typed for a formula.
-func safeCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
-		return "'" + text
-	}
-	return text
 }
 
 type jsonlSink struct{ w *json.Encoder }

@@ -111,7 +111,7 @@ func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked
 	}
 	p.Cut = longer > diffBytes
 	p.Same = !p.Cut && slices.Equal(left, right)
-	p.Diff = compareTexts(printable(whole(left)), printable(whole(right)), p.Blanks)
+	p.Diff = compareTexts(ctx, s.now, printable(whole(left)), printable(whole(right)), p.Blanks)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"strings"
 	"time"
 	"unicode"
@@ -22,13 +23,15 @@ const (
 	// compareTime bounds the search for what two texts have in common; after it
 	// they are still shown right, but with more marked as changed.
 	compareTime = 300 * time.Millisecond
+	// wordsTime bounds the search for words in all lines of a page together.
+	wordsTime = 400 * time.Millisecond
 	// aroundChange is how many unchanged lines are shown beside a change.
 	aroundChange = 3
 )
 
 // compareTexts is a line diff of two texts, and a word diff of the lines that
-// changed.
-func compareTexts(a, b string, blanks bool) views.TextDiff {
+// changed, as far as there is time for it.
+func compareTexts(ctx context.Context, now func() time.Time, a, b string, blanks bool) views.TextDiff {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 	d := &differ{blanks: blanks, search: diffmatchpatch.New()}
 	d.search.DiffTimeout = compareTime
@@ -40,7 +43,7 @@ func compareTexts(a, b string, blanks bool) views.TextDiff {
 	if len(d.out.Rows) > comparedRows {
 		d.out.Rows, d.out.CutRows = d.out.Rows[:comparedRows], true
 	}
-	d.words()
+	d.words(ctx, now)
 	return d.out
 }
 
@@ -134,34 +137,47 @@ func (d *differ) pair() {
 }
 
 // words marks what changed within the changed lines that are shown. Lines with
-// little in common stay as they are.
-func (d *differ) words() {
+// little in common stay as they are, and so do the last ones when it takes long:
+// all lines of a page share one time.
+func (d *differ) words(ctx context.Context, now func() time.Time) {
+	until := now().Add(wordsTime)
 	for i := range d.out.Rows {
 		row := &d.out.Rows[i]
 		if row.Kind != views.DiffChanged || len(row.Left[0].Text)+len(row.Right[0].Text) > comparedWords {
 			continue
 		}
-		left, right := tokens(row.Left[0].Text), tokens(row.Right[0].Text)
-		var l, r []views.DiffSpan
-		same := 0
-		for _, o := range d.diff(left, right) {
-			switch o.kind {
-			case diffmatchpatch.DiffEqual:
-				l = append(l, views.DiffSpan{Text: strings.Join(left[:o.n], "")})
-				r = append(r, views.DiffSpan{Text: strings.Join(right[:o.n], "")})
-				same += len(strings.TrimSpace(l[len(l)-1].Text))
-				left, right = left[o.n:], right[o.n:]
-			case diffmatchpatch.DiffDelete:
-				l = append(l, views.DiffSpan{Text: strings.Join(left[:o.n], ""), Changed: true})
-				left = left[o.n:]
-			case diffmatchpatch.DiffInsert:
-				r = append(r, views.DiffSpan{Text: strings.Join(right[:o.n], ""), Changed: true})
-				right = right[o.n:]
-			}
+		left := until.Sub(now())
+		if left <= 0 || ctx.Err() != nil {
+			d.out.CutWords = true
+			return
 		}
-		if same > 0 {
-			row.Left, row.Right = l, r
+		d.search.DiffTimeout = min(left, compareTime)
+		d.mark(row)
+	}
+}
+
+// mark compares the two sides of a row word by word.
+func (d *differ) mark(row *views.DiffRow) {
+	left, right := tokens(row.Left[0].Text), tokens(row.Right[0].Text)
+	var l, r []views.DiffSpan
+	same := 0
+	for _, o := range d.diff(left, right) {
+		switch o.kind {
+		case diffmatchpatch.DiffEqual:
+			l = append(l, views.DiffSpan{Text: strings.Join(left[:o.n], "")})
+			r = append(r, views.DiffSpan{Text: strings.Join(right[:o.n], "")})
+			same += len(strings.TrimSpace(l[len(l)-1].Text))
+			left, right = left[o.n:], right[o.n:]
+		case diffmatchpatch.DiffDelete:
+			l = append(l, views.DiffSpan{Text: strings.Join(left[:o.n], ""), Changed: true})
+			left = left[o.n:]
+		case diffmatchpatch.DiffInsert:
+			r = append(r, views.DiffSpan{Text: strings.Join(right[:o.n], ""), Changed: true})
+			right = right[o.n:]
 		}
+	}
+	if same > 0 {
+		row.Left, row.Right = l, r
 	}
 }
 

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,7 +62,7 @@ func TestCompareTexts(t *testing.T) {
 		"empty":           {"", "a", false, []string{"changed|1:|1:a"}},
 		"other scripts":   {"日本 語", "日本 国", false, []string{"changed|1:日本 [語]|1:日本 [国]"}},
 	} {
-		if diff := cmp.Diff(diffLines(compareTexts(test.a, test.b, test.blanks)), test.want); diff != "" {
+		if diff := cmp.Diff(diffLines(compareTexts(t.Context(), time.Now, test.a, test.b, test.blanks)), test.want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", name, diff)
 		}
 	}
@@ -69,8 +71,37 @@ func TestCompareTexts(t *testing.T) {
 		fmt.Fprintln(&a, "left", i)
 		fmt.Fprintln(&b, "right", i)
 	}
-	if d := compareTexts(a.String(), b.String(), false); len(d.Rows) != comparedRows || !d.CutRows || d.Gone != 60_000 {
+	if d := compareTexts(t.Context(), time.Now, a.String(), b.String(), false); len(d.Rows) != comparedRows || !d.CutRows || d.Gone != 60_000 {
 		t.Errorf("too much: got %d rows, cut %v, %d gone", len(d.Rows), d.CutRows, d.Gone)
+	}
+}
+
+// TestWordsShareOneTime: however many lines changed, a page spends one time on
+// their words, says where that ended, and asks whether anybody still waits.
+func TestWordsShareOneTime(t *testing.T) {
+	t.Parallel()
+	a, b := strings.Repeat("one two\n", 500), strings.Repeat("one three\n", 500)
+	marked := func(ctx context.Context, step time.Duration) (int, bool) {
+		at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+		d := compareTexts(ctx, func() time.Time { at = at.Add(step); return at }, a, b, false)
+		n := 0
+		for _, row := range d.Rows {
+			if row.Kind == views.DiffChanged && len(row.Left) > 1 {
+				n++
+			}
+		}
+		return n, d.CutWords
+	}
+	if n, cut := marked(t.Context(), 0); n != 500 || cut {
+		t.Errorf("in no time: %d lines are marked, cut %v", n, cut)
+	}
+	if n, cut := marked(t.Context(), wordsTime/10); n != 9 || !cut {
+		t.Errorf("a tenth of the time each: %d lines are marked, cut %v, want 9", n, cut)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, cut := marked(gone, 0); n != 0 || !cut {
+		t.Errorf("for nobody: %d lines are marked, cut %v", n, cut)
 	}
 }
 
@@ -79,7 +110,7 @@ func FuzzCompareTexts(f *testing.F) {
 	f.Add("a\nb\nc", "a\nx\nc", false)
 	f.Add("\x00 \n", "\xff\n\n", true)
 	f.Fuzz(func(t *testing.T, a, b string, blanks bool) {
-		d := compareTexts(a, b, blanks)
+		d := compareTexts(t.Context(), time.Now, a, b, blanks)
 		left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 		join := func(spans []views.DiffSpan) string {
 			var text strings.Builder

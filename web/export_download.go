@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
-	"rollcall/internal/export"
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
@@ -21,7 +21,7 @@ func (s *Server) downloadExport(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.State != store.ExportDone || e.Direct {
+	if e.State != store.ExportDone || e.Direct || e.Spent(s.now()) {
 		return &problem{
 			status: http.StatusGone, title: "There is no file",
 			text: "It isn't made yet, it has expired, or it was deleted. Ask for the export again from its batch.",
@@ -29,7 +29,7 @@ func (s *Server) downloadExport(c echo.Context) error {
 	}
 	r := c.Request()
 	if r.Method == http.MethodGet {
-		if err := s.auditTaken(r.Context(), e); err != nil {
+		if err := s.auditTaken(c, e); err != nil {
 			return fmt.Errorf("download export %d: %w", e.ID, err)
 		}
 	}
@@ -51,8 +51,16 @@ func (s *Server) downloadExport(c echo.Context) error {
 	return nil
 }
 
-// auditTaken writes down who takes a file, before the first byte goes out.
-func (s *Server) auditTaken(ctx context.Context, e *store.Export) error {
+// auditTaken writes down who takes a file, before the first byte goes out. Whoever
+// goes on with a file that they began to take doesn't take it once more.
+func (s *Server) auditTaken(c echo.Context, e *store.Export) error {
+	ctx := c.Request().Context()
+	if goesOn(c.Request().Header.Get("Range")) {
+		took, err := s.store.TookExport(ctx, e.ID, personOf(c).ID)
+		if err != nil || took {
+			return err
+		}
+	}
 	return s.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.CountDownload(ctx, e.ID); err != nil {
 			return err
@@ -63,8 +71,14 @@ func (s *Server) auditTaken(ctx context.Context, e *store.Export) error {
 	})
 }
 
-func formatOfFile(e *store.Export) export.Format {
-	for _, f := range export.Formats() {
+// goesOn reports a request for a piece of a file that isn't its beginning.
+func goesOn(piece string) bool {
+	from, is := strings.CutPrefix(strings.ReplaceAll(piece, " ", ""), "bytes=")
+	return is && !strings.HasPrefix(from, "0-")
+}
+
+func formatOfFile(e *store.Export) pipeline.ExportFormat {
+	for _, f := range pipeline.ExportFormats() {
 		if len(e.Name) > len(f) && e.Name[len(e.Name)-len(f):] == string(f) {
 			return f
 		}

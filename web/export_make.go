@@ -12,7 +12,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"rollcall/internal/export"
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
@@ -27,11 +26,10 @@ const (
 // exportAsk is what a form or an address asks for.
 type exportAsk struct {
 	filter  store.ItemFilter
-	choices export.Choices
+	choices pipeline.ExportChoices
 	behind  bool // In the background, by choice.
-	rows    int64
-	bytes   int64
-	large   bool // Too large to be sent at once.
+	weight  store.ExportWeight
+	large   bool // Too large to be sent at once, or nobody knows how large.
 }
 
 // exportAskOf reads what is asked for. Boxes count when the form was sent, which
@@ -41,15 +39,15 @@ func exportAskOf(values url.Values, zone *time.Location) (exportAsk, error) {
 	if err != nil {
 		return exportAsk{}, badRequest(err.Error(), err)
 	}
-	a := exportAsk{filter: filter, choices: export.Default(export.CSV), behind: values.Get("behind") != ""}
+	a := exportAsk{filter: filter, choices: pipeline.DefaultExport(pipeline.ExportCSV), behind: values.Get("behind") != ""}
 	if !values.Has("format") {
 		return a, nil
 	}
-	format := export.Format(values.Get("format"))
-	if !slices.Contains(export.Formats(), format) {
+	format := pipeline.ExportFormat(values.Get("format"))
+	if !slices.Contains(pipeline.ExportFormats(), format) {
 		return a, badRequest("format: choose one of csv, jsonl, zip, parquet.", nil)
 	}
-	a.choices = export.Default(format)
+	a.choices = pipeline.DefaultExport(format)
 	if !values.Has("chosen") {
 		return a, nil
 	}
@@ -75,13 +73,12 @@ func (a *exportAsk) choiceValues() url.Values {
 	return values
 }
 
-// weigh finds out how much it is, as far as it takes to know whether it can be
-// sent at once.
+// weigh finds out how much it is, as far as that takes no long look.
 func (s *Server) weigh(c echo.Context, a *exportAsk) error {
 	parts := store.ExportParts{Markdown: a.choices.Markdown, HTML: a.choices.HTML, Links: a.choices.Links, Metadata: a.choices.Metadata}
 	var err error
-	a.rows, a.bytes, err = s.store.ExportSize(c.Request().Context(), a.filter, parts, directRows+1)
-	a.large = a.rows > directRows || a.bytes > directBytes
+	a.weight, err = s.store.ExportSize(c.Request().Context(), a.filter, parts)
+	a.large = !a.weight.Known || a.weight.Rows > directRows || a.weight.Bytes > directBytes
 	return err
 }
 
@@ -115,7 +112,7 @@ func (s *Server) newExport(c echo.Context) error {
 		return err
 	}
 	if !c.QueryParams().Has("format") {
-		a.choices.Format = export.CSV
+		a.choices.Format = pipeline.ExportCSV
 	}
 	if err := s.weigh(c, &a); err != nil {
 		return fmt.Errorf("weigh an export: %w", err)
@@ -123,8 +120,8 @@ func (s *Server) newExport(c echo.Context) error {
 	props := views.NewExportProps{
 		Back: exportsPath, BackText: "Exports", Once: newToken(), Format: string(a.choices.Format), Markdown: a.choices.Markdown, HTML: a.choices.HTML,
 		Links: a.choices.Links, Metadata: a.choices.Metadata, SafeCells: a.choices.SafeCells, BOM: a.choices.BOM, Behind: a.behind, TooLarge: a.large,
-		Rows:  views.Count{N: min(a.rows, directRows), Known: true, More: a.rows > directRows},
-		Bytes: views.Count{N: a.bytes, Known: true, More: a.rows > directRows},
+		Rows:  views.Count{N: a.weight.Rows, Known: true, More: !a.weight.Known},
+		Bytes: views.Count{N: a.weight.Bytes, Known: true, More: !a.weight.Known},
 	}
 	if a.filter.Batch > 0 {
 		props.Back, props.BackText = "/batches/"+idText(a.filter.Batch), "Batch "+idText(a.filter.Batch)
@@ -136,8 +133,11 @@ func (s *Server) newExport(c echo.Context) error {
 	for name, values := range itemFilterValues(a.filter) {
 		props.Fields = append(props.Fields, views.Option{Value: name, Text: values[0]})
 	}
+	if a.large {
+		props.Fields = append(props.Fields, views.Option{Value: "large", Text: "1"})
+	}
 	slices.SortFunc(props.Fields, func(a, b views.Option) int { return strings.Compare(a.Value, b.Value) })
-	for _, each := range export.Columns() {
+	for _, each := range pipeline.ExportColumns() {
 		props.Columns = append(props.Columns, views.Option{Value: each.Name, Text: each.About})
 	}
 	if props.Layout, err = s.layout(c, "Export items", views.SectionExports); err != nil {
@@ -146,8 +146,9 @@ func (s *Server) newExport(c echo.Context) error {
 	return render(c, http.StatusOK, views.NewExport(props))
 }
 
-// makeExport is POST /exports: a small one begins to be sent, a large one to be
-// made. The same form sent twice leads to the same file.
+// makeExport is POST /exports: what the form found to be large begins to be made,
+// another one to be sent, where it is weighed. The same form sent twice leads to
+// the same file.
 func (s *Server) makeExport(c echo.Context) error {
 	r := c.Request()
 	if err := parseForm(r); err != nil {
@@ -157,10 +158,7 @@ func (s *Server) makeExport(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.weigh(c, &a); err != nil {
-		return fmt.Errorf("weigh an export: %w", err)
-	}
-	if !a.large && !a.behind {
+	if r.PostForm.Get("large") == "" && !a.behind {
 		return c.Redirect(http.StatusSeeOther, directPath(&a))
 	}
 	req, err := s.exportRequest(c, &a)
@@ -229,7 +227,7 @@ func (s *Server) sendExport(c echo.Context, values url.Values) error {
 	if err != nil {
 		return err
 	}
-	req.Expected = &a.rows
+	req.Expected = &a.weight.Rows
 	if c.Request().Method == http.MethodHead {
 		c.Response().Header().Set(echo.HeaderContentType, a.choices.Format.MediaType())
 		return c.NoContent(http.StatusOK)
@@ -243,7 +241,7 @@ func (s *Server) sendExport(c echo.Context, values url.Values) error {
 
 // streamExport sends the file. Once a byte is out, only a connection that breaks
 // tells the reader that it isn't whole.
-func (s *Server) streamExport(c echo.Context, direct *pipeline.DirectExport, format export.Format) error {
+func (s *Server) streamExport(c echo.Context, direct *pipeline.DirectExport, format pipeline.ExportFormat) error {
 	ctx, control, header := c.Request().Context(), http.NewResponseController(c.Response()), c.Response().Header()
 	header.Set(echo.HeaderContentType, format.MediaType())
 	header.Set(echo.HeaderContentDisposition, `attachment; filename="`+direct.Row.Name+`"`)

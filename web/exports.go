@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"rollcall/internal/export"
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
 )
@@ -33,7 +34,7 @@ func (s *Server) exports(c echo.Context) error {
 	props := views.ExportsProps{Everyone: exportsOf(c) == 0, Self: c.Request().URL.RequestURI(), Keep: s.cfg.KeepExports}
 	last := ""
 	for i := range rows {
-		row := exportRow(&rows[i])
+		row := exportRow(&rows[i], s.now())
 		props.Rows = append(props.Rows, row)
 		props.Live = props.Live || !rows[i].Over()
 		last = keyCursor(rows[i].CreatedAt, rows[i].ID)
@@ -70,9 +71,13 @@ func (s *Server) ownExport(c echo.Context) (*store.Export, error) {
 	return e, nil
 }
 
-func exportRow(e *store.Export) views.ExportRow {
+func exportRow(e *store.Export, now time.Time) views.ExportRow {
+	state := e.State
+	if e.Spent(now) {
+		state = store.ExportExpired
+	}
 	row := views.ExportRow{
-		ID: idText(e.ID), Name: e.Name, Picked: e.Picked, By: e.MadeBy, State: string(e.State), Direct: e.Direct, At: e.CreatedAt,
+		ID: idText(e.ID), Name: e.Name, Picked: e.Picked, By: e.MadeBy, State: string(state), Direct: e.Direct, At: e.CreatedAt,
 		EndedAt: orZero(e.EndedAt), ExpiresAt: e.ExpiresAt, Rows: views.Known(e.Rows), Bytes: views.Known(e.Bytes), Reason: e.Reason,
 		Downloads: views.Known(int64(e.Downloads)), SHA256: hex.EncodeToString(e.SHA256),
 	}
@@ -88,7 +93,7 @@ func (s *Server) export(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := views.ExportProps{ExportRow: exportRow(e), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Choices: choiceWords(e.Choices)}
+	props := views.ExportProps{ExportRow: exportRow(e, s.now()), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Choices: choiceWords(e.Choices)}
 	if props.Layout, err = s.layout(c, e.Name, views.SectionExports); err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (s *Server) export(c echo.Context) error {
 
 // choiceWords says what goes into a file.
 func choiceWords(raw json.RawMessage) []string {
-	var choices export.Choices
+	var choices pipeline.ExportChoices
 	if json.Unmarshal(raw, &choices) != nil {
 		return nil
 	}
@@ -110,8 +115,8 @@ func choiceWords(raw json.RawMessage) []string {
 		{choices.HTML, "HTML"},
 		{choices.Links, "links"},
 		{choices.Metadata, "metadata"},
-		{choices.SafeCells && (choices.Format == export.CSV || choices.Format == export.ZIP), "cells safe for spreadsheets"},
-		{choices.BOM && choices.Format == export.CSV, "a BOM"},
+		{choices.SafeCells && (choices.Format == pipeline.ExportCSV || choices.Format == pipeline.ExportZIP), "cells safe for spreadsheets"},
+		{choices.BOM && choices.Format == pipeline.ExportCSV, "a BOM"},
 	} {
 		if each.in {
 			words = append(words, each.text)

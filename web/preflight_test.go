@@ -246,28 +246,6 @@ func TestExpiredSessionKeepsWhatIsChecked(t *testing.T) {
 	}
 }
 
-// TestRejectedCellsAreNoFormulas, nor do surplus cells get lost.
-func TestRejectedCellsAreNoFormulas(t *testing.T) {
-	t.Parallel()
-	table := rejectedTable{urlColumn: "url", columns: []string{"verdict", "=1+1"}}
-	of := int64(3)
-	got := [][]string{
-		safeCells(table.head()),
-		safeCells(table.row(&store.RejectedLine{Line: 9, Kind: "duplicate", Text: "@a", Reason: "r", Extra: []string{"-1", "\tx", "y", "z"}, DuplicateOf: &of})),
-		safeCells(table.row(&store.RejectedLine{Line: 10, Kind: "invalid", Text: "b"})),
-		rejectedTable{}.head(),
-	}
-	want := [][]string{
-		{"url", "verdict", "'=1+1", "line", "rollcall_verdict", "reason", "duplicate_of", "more_cells"},
-		{"'@a", "'-1", "'\tx", "9", "duplicate", "r", "3", "y\tz"},
-		{"b", "", "", "10", "invalid", "", "", ""},
-		{"text", "line", "verdict", "reason", "duplicate_of"},
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("cells (got -, want +):\n%s", diff)
-	}
-}
-
 // TestPreflightOfAnySize: 100,000 lines are read and shown, and a file over the
 // limit is refused as a page.
 func TestPreflightOfAnySize(t *testing.T) {

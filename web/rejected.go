@@ -1,14 +1,11 @@
 package web
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -19,9 +16,8 @@ import (
 
 // rejectedTable says what the lines of a download came from.
 type rejectedTable struct {
-	file      string   // Its name, without the ending.
-	urlColumn string   // Name of the URL's column; "" in a file without names.
-	columns   []string // Of the others.
+	pipeline.RejectedTable
+	file string // Its name, without the ending.
 	// next lists lines after a number.
 	next func(after int) ([]store.RejectedLine, error)
 }
@@ -46,7 +42,7 @@ func (s *Server) preflightRejected(c echo.Context) error {
 		return fmt.Errorf("what was detected of preflight %d: %w", id, err)
 	}
 	return s.sendRejected(c, rejectedTable{
-		file: "preflight-" + idText(id), urlColumn: found.URLColumn, columns: found.Columns,
+		file: "preflight-" + idText(id), RejectedTable: pipeline.RejectedTable{URLColumn: found.URLColumn, Columns: found.Columns},
 		next: func(after int) ([]store.RejectedLine, error) {
 			lines, err := s.store.PreflightLines(ctx, id, store.Rejected(), after, exportRows)
 			out := make([]store.RejectedLine, len(lines))
@@ -73,7 +69,7 @@ func (s *Server) batchRejected(c echo.Context) error {
 		return err
 	}
 	return s.sendRejected(c, rejectedTable{
-		file: "batch-" + idText(id), urlColumn: b.URLColumn, columns: b.Columns,
+		file: "batch-" + idText(id), RejectedTable: pipeline.RejectedTable{URLColumn: b.URLColumn, Columns: b.Columns},
 		next: func(after int) ([]store.RejectedLine, error) { return s.store.PageRejected(ctx, id, after, exportRows) },
 	})
 }
@@ -96,23 +92,20 @@ func (s *Server) sendRejected(c echo.Context, t rejectedTable) error {
 	}
 	control := http.NewResponseController(c.Response())
 	c.Response().WriteHeader(http.StatusOK)
-	out := csv.NewWriter(c.Response())
-	err = out.Write(safeCells(t.head()))
+	err = t.Begin(c.Response())
 	for err == nil && len(lines) > 0 {
 		if err = control.SetWriteDeadline(s.now().Add(slowExport)); errors.Is(err, http.ErrNotSupported) {
 			err = nil
 		}
 		for i := range lines {
-			err = errors.Join(err, out.Write(safeCells(t.row(&lines[i]))))
+			err = errors.Join(err, t.put(&lines[i]))
 		}
-		out.Flush()
-		if err = errors.Join(err, out.Error()); err != nil || len(lines) < exportRows {
+		if err = errors.Join(err, t.Flush()); err != nil || len(lines) < exportRows {
 			break
 		}
 		lines, err = t.next(lines[len(lines)-1].Line)
 	}
-	out.Flush()
-	if err = errors.Join(err, out.Error()); err != nil {
+	if err = errors.Join(err, t.Flush()); err != nil {
 		s.log.WarnContext(c.Request().Context(), "download broken off", slog.String("route", c.Path()), slog.Any("error", err))
 		panic(http.ErrAbortHandler)
 	}
@@ -124,50 +117,10 @@ func (s *Server) auditRejected(c echo.Context, file string) error {
 	return s.store.Audit(c.Request().Context(), s.now(), store.Change{What: "export.rejected", Kind: kind, ID: id})
 }
 
-// head are the file's own columns, the URL's first, and ours behind them under
-// names that the file doesn't use.
-func (t rejectedTable) head() []string {
-	names := append([]string{t.urlColumn}, t.columns...)
-	if names[0] == "" {
-		names[0] = "text"
-	}
-	own := []string{"line", "verdict", "reason", "duplicate_of"}
-	if len(t.columns) > 0 {
-		own = append(own, "more_cells")
-	}
-	for _, own := range own {
-		for slices.Contains(names, own) {
-			own = "rollcall_" + own
-		}
-		names = append(names, own)
-	}
-	return names
-}
-
-func (t rejectedTable) row(l *store.RejectedLine) []string {
-	cells := make([]string, 1, len(t.columns)+5)
-	cells[0] = l.Text
-	// A faulty line may have fewer cells than the file has columns, or more:
-	// those that have no column stay together behind ours.
-	n := min(len(l.Extra), len(t.columns))
-	cells = append(cells, l.Extra[:n]...)
-	for len(cells) <= len(t.columns) {
-		cells = append(cells, "")
-	}
-	of := ""
+func (t *rejectedTable) put(l *store.RejectedLine) error {
+	row := pipeline.RejectedRow{Line: l.Line, Verdict: l.Kind, Reason: l.Reason, Text: l.Text, Extra: l.Extra}
 	if l.DuplicateOf != nil {
-		of = strconv.FormatInt(*l.DuplicateOf, 10)
+		row.DuplicateOf = *l.DuplicateOf
 	}
-	cells = append(cells, strconv.Itoa(l.Line), l.Kind, l.Reason, of)
-	if len(t.columns) == 0 {
-		return cells
-	}
-	return append(cells, strings.Join(l.Extra[n:], "\t"))
-}
-
-func safeCells(cells []string) []string {
-	for i, cell := range cells {
-		cells[i] = safeCell(cell)
-	}
-	return cells
+	return t.Write(&row)
 }

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 
+	"rollcall/internal/pipeline"
 	"rollcall/internal/preflight"
 )
 
@@ -21,7 +19,6 @@ type rejectedFile struct {
 	name    string
 	waiting *os.File
 	encoder *json.Encoder
-	widest  int
 }
 
 func newRejectedFile(name string) (*rejectedFile, error) {
@@ -42,7 +39,6 @@ func (f *rejectedFile) line(l preflight.Line) error {
 	if l.Verdict != preflight.Duplicate && l.Verdict != preflight.Invalid {
 		return nil
 	}
-	f.widest = max(f.widest, len(l.Extra)+1)
 	return f.encoder.Encode(l)
 }
 
@@ -64,39 +60,24 @@ func (f *rejectedFile) end(d preflight.Detected, _ preflight.Totals) error {
 	return nil
 }
 
-// write puts what Rollcall says of a line first, and then the line's own columns in their order.
+// write leaves the layout and the guard against formulas to the one writer of such files.
 func (f *rejectedFile) write(to io.Writer, d preflight.Detected) error {
-	names, at := d.AllColumns, slices.Index(d.AllColumns, d.URLColumn)
-	if at < 0 {
-		names, at = []string{"url"}, 0
-	}
-	names = slices.Clone(names)
-	for len(names) < f.widest {
-		names = append(names, fmt.Sprintf("column %d", len(names)+1))
-	}
-	out := csv.NewWriter(to)
-	if err := out.Write(slices.Concat([]string{"line", "verdict", "reason", "duplicate_of"}, names)); err != nil {
+	table := pipeline.RejectedTable{URLColumn: d.URLColumn, Columns: d.Columns}
+	if err := table.Begin(to); err != nil {
 		return err
 	}
 	for in := json.NewDecoder(f.waiting); ; {
 		var l preflight.Line
 		if err := in.Decode(&l); err == io.EOF {
-			break
+			return table.Flush()
 		} else if err != nil {
 			return err
 		}
-		row := make([]string, len(names))
-		copy(row, l.Extra[:min(at, len(l.Extra))])
-		row[at] = l.Original
-		copy(row[at+1:], l.Extra[min(at, len(l.Extra)):])
-		repeats := ""
-		if l.DuplicateOf > 0 {
-			repeats = strconv.Itoa(l.DuplicateOf)
+		row := pipeline.RejectedRow{
+			Line: l.Number, Verdict: string(l.Verdict), Reason: l.Reason, Text: l.Original, Extra: l.Extra, DuplicateOf: int64(l.DuplicateOf),
 		}
-		if err := out.Write(slices.Concat([]string{strconv.Itoa(l.Number), string(l.Verdict), l.Reason, repeats}, row)); err != nil {
+		if err := table.Write(&row); err != nil {
 			return err
 		}
 	}
-	out.Flush()
-	return out.Error()
 }

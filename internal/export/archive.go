@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"compress/flate"
 	"encoding/binary"
 	"fmt"
@@ -12,7 +11,8 @@ import (
 )
 
 // archive writes a ZIP. The standard library keeps some 400 bytes for each file
-// until the end; this keeps what the directory needs, compressed: a tenth.
+// until the end; this keeps what the directory needs, compressed, and on the disk
+// when it becomes much.
 type archive struct {
 	w       io.Writer
 	at      int64 // Offset of what is written next.
@@ -186,32 +186,6 @@ type writerFunc func(p []byte) (int, error)
 
 // Write implements io.Writer.
 func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
-
-// spool keeps what is written, compressed, until it is asked for.
-type spool struct {
-	kept bytes.Buffer
-	pack *flate.Writer
-}
-
-func newSpool() *spool {
-	s := &spool{}
-	s.pack = newPacker(&s.kept)
-	return s
-}
-
-// Write implements io.Writer.
-func (s *spool) Write(p []byte) (int, error) { return s.pack.Write(p) }
-
-// copyTo writes all of it, and empties the spool.
-func (s *spool) copyTo(w io.Writer) error {
-	if err := s.pack.Close(); err != nil {
-		return err
-	}
-	_, err := io.Copy(w, flate.NewReader(&s.kept))
-	s.kept.Reset()
-	s.pack.Reset(&s.kept)
-	return err
-}
 
 // dosTime is a moment as ZIP keeps it: to two seconds, from 1980 on.
 func dosTime(t time.Time) (uint16, uint16) {

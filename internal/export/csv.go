@@ -132,6 +132,15 @@ func (c *cellWriter) Write(p []byte) (int, error) {
 	return c.out.Write(p)
 }
 
+// SafeCell is text as a cell that no spreadsheet takes for a formula: the one rule
+// of all files of cells.
+func SafeCell(text string) string {
+	if formula([]byte(text[:min(len(text), 64)])) {
+		return "'" + text
+	}
+	return text
+}
+
 // formula tells whether a spreadsheet may take a cell for more than text: also
 // after blanks, and written in full width.
 func formula(p []byte) bool {

@@ -3,6 +3,7 @@ package export
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -122,4 +123,9 @@ func (s *zipSink) close() error {
 
 // cut leaves the archive without its directory, so that nobody takes it for a
 // whole one.
-func (s *zipSink) cut(string) error { return nil }
+func (s *zipSink) cut(string) error {
+	if s.index == nil {
+		return s.zip.dir.empty()
+	}
+	return errors.Join(s.zip.dir.empty(), s.index.empty())
+}

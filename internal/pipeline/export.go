@@ -190,6 +190,7 @@ type DirectExport struct {
 
 	store  *store.Store
 	now    func() time.Time
+	every  time.Duration // Between two beats.
 	beaten time.Time
 }
 
@@ -209,7 +210,7 @@ func BeginExport(ctx context.Context, st *store.Store, now func() time.Time, req
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	return &DirectExport{Row: e, store: st, now: now, beaten: e.CreatedAt}, nil
+	return &DirectExport{Row: e, store: st, now: now, every: exportBeat, beaten: e.CreatedAt}, nil
 }
 
 // Send writes the whole file; turn is called now and then between two rows. A
@@ -224,7 +225,10 @@ func (d *DirectExport) Send(ctx context.Context, w io.Writer, turn func() error)
 			}
 			return d.beat(ctx, file)
 		}}
-		if err = walk.Run(ctx); err == nil {
+		tick := time.NewTicker(d.every)
+		err = beating(ctx, tick.C, d.touch, walk.Run)
+		tick.Stop()
+		if err == nil {
 			err = file.Close()
 		}
 	}
@@ -236,6 +240,13 @@ func (d *DirectExport) Send(ctx context.Context, w io.Writer, turn func() error)
 	}
 	m := file.Manifest()
 	return m, errors.Join(err, d.end(ctx, m))
+}
+
+// touch tells that it goes on, also while the reader takes nothing. Whoever
+// thought that it had broken off doesn't end it: only the sender knows.
+func (d *DirectExport) touch(ctx context.Context) (bool, error) {
+	_, err := d.store.TouchExport(ctx, d.Row.ID, d.Row.Claim, d.now())
+	return true, err
 }
 
 func (d *DirectExport) beat(ctx context.Context, file *export.File) error {
@@ -252,11 +263,11 @@ func (d *DirectExport) beat(ctx context.Context, file *export.File) error {
 func (d *DirectExport) end(ctx context.Context, m export.Manifest) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return endExport(ctx, d.store, d.Row, m, d.now(), d.now())
+	return endExport(ctx, d.store, d.Row, m, d.now(), d.now(), true)
 }
 
-// endExport keeps how a file ended.
-func endExport(ctx context.Context, st *store.Store, e *store.Export, m export.Manifest, now, expires time.Time) error {
+// endExport keeps how a file ended; late as in EndExport.
+func endExport(ctx context.Context, st *store.Store, e *store.Export, m export.Manifest, now, expires time.Time, late bool) error {
 	manifest, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("keep the manifest: %w", err)
@@ -268,7 +279,7 @@ func endExport(ctx context.Context, st *store.Store, e *store.Export, m export.M
 	if e.SHA256, err = hex.DecodeString(m.SHA256); err != nil {
 		return fmt.Errorf("keep the sum: %w", err)
 	}
-	_, err = st.EndExport(ctx, e, store.ExportProgress{Rows: m.Rows, Pages: m.Files, Bytes: m.Bytes}, now)
+	_, err = st.EndExport(ctx, e, store.ExportProgress{Rows: m.Rows, Pages: m.Files, Bytes: m.Bytes}, late, now)
 	return err
 }
 
@@ -279,6 +290,8 @@ func cutReason(err error) string {
 		return "a result was replaced while it was written; ask for the file again"
 	case errors.Is(err, errNoSpace):
 		return "the space for exports is used up; delete some, or narrow the filter"
+	case errors.Is(err, errTooOften):
+		return "it was begun several times and each time broke off; narrow the filter, or choose fewer contents"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "it was broken off"
 	case store.IsAway(err):

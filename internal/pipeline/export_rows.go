@@ -48,7 +48,24 @@ func exportParts(c export.Choices) store.ExportParts {
 func (w *ExportWalk) Run(ctx context.Context) error {
 	var at store.ExportKey
 	for {
-		items, err := w.Store.ExportItems(ctx, w.Filter, w.Parts, at, exportKeys)
+		reach, more, err := w.Store.ExportReach(ctx, w.Filter, at)
+		if err != nil {
+			return fmt.Errorf("look for items: %w", err)
+		}
+		if err := w.stretch(ctx, at, reach); err != nil || !more {
+			return err
+		}
+		if err := w.Turn(ctx); err != nil { // Also where nothing fits.
+			return err
+		}
+		at = reach
+	}
+}
+
+// stretch writes the rows behind one key, up to the other.
+func (w *ExportWalk) stretch(ctx context.Context, at, reach store.ExportKey) error {
+	for {
+		items, err := w.Store.ExportItems(ctx, w.Filter, w.Parts, at, reach, exportKeys)
 		if err != nil {
 			return fmt.Errorf("list items: %w", err)
 		}

@@ -19,16 +19,19 @@ const (
 	queueExport = "export"
 	// exportTime bounds the making of one file.
 	exportTime = 6 * time.Hour
-	// exportWait is how soon an export looks again whether it may begin.
-	exportWait = time.Second
+	// exportWait is how soon an export looks again whether it may begin; the
+	// longer it waits, the less often, down to exportPatience.
+	exportWait     = time.Second
+	exportPatience = 15 * time.Second
+	// exportClaims is how often a file is begun before it counts as one that can't
+	// be made: it would keep others from their turn for ever.
+	exportClaims = 8
 	// exportsAtOnce is how many files all processes together make at a time.
 	exportsAtOnce = 2
 	// exportChunk is the size of the pieces that a file is kept in.
 	exportChunk = 1 << 20
 	// exportDrop is how many pieces one statement deletes.
 	exportDrop = 16
-	// exportCount bounds how many items are counted before a file is begun.
-	exportCount = 2_000_000
 	// keepExportRows is how long it is known that there was an export.
 	keepExportRows = 90 * 24 * time.Hour
 	// clearTime bounds one run of the task that removes what has expired.
@@ -46,6 +49,8 @@ var (
 	// errNotMine reports that somebody else writes the file by now, or that it
 	// was cancelled.
 	errNotMine = errors.New("the file is not this task's any more")
+	// errTooOften reports a file whose writers all died.
+	errTooOften = errors.New("the file was begun too often")
 )
 
 // exportArgs asks that a file be made. Running twice is harmless: each run has
@@ -67,7 +72,7 @@ func (w *exportWorker) Timeout(*river.Job[exportArgs]) time.Duration { return ex
 
 // Work implements river.Worker.
 func (w *exportWorker) Work(ctx context.Context, task *river.Job[exportArgs]) error {
-	return ofTask(w.p.makeExport(ctx, task.Args.ExportID), "export", task.Args.ExportID)
+	return ofTask(w.p.makeExport(ctx, task.Args.ExportID, exportBeat), "export", task.Args.ExportID)
 }
 
 // export adds the task that makes a file.
@@ -87,57 +92,64 @@ func (q *queue) exportAnew(ctx context.Context, tx store.Tx, id int64, before, n
 }
 
 // makeExport writes the file of an export from its beginning.
-func (p *Pipeline) makeExport(ctx context.Context, id int64) error {
+func (p *Pipeline) makeExport(ctx context.Context, id int64, every time.Duration) error {
 	claim, free := 0, false
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
 		claim, free, err = tx.ClaimExport(ctx, id, exportsAtOnce, p.now())
 		return err
 	})
-	switch {
-	case err != nil:
-		return err
-	case !free:
-		return river.JobSnooze(exportWait)
-	case claim == 0:
-		return nil // It is over.
+	if err != nil || free && claim == 0 {
+		return err // Without one it is over.
 	}
 	e, err := p.store.Export(ctx, id)
 	if err != nil {
 		return err
 	}
+	if !free {
+		return river.JobSnooze(min(max(exportWait, p.now().Sub(e.CreatedAt)/8), exportPatience))
+	}
 	e.Claim = claim
-	return p.writeExport(ctx, e)
+	w := &chunkWriter{p: p, ctx: ctx, export: e, body: make([]byte, 0, exportChunk)}
+	if claim > exportClaims {
+		return w.ended(errTooOften)
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	return w.ended(beating(ctx, tick.C, func(ctx context.Context) (bool, error) {
+		return p.store.TouchExport(ctx, id, claim, p.now())
+	}, w.fill))
 }
 
-func (p *Pipeline) writeExport(ctx context.Context, e *store.Export) error {
-	w := &chunkWriter{p: p, ctx: ctx, export: e, body: make([]byte, 0, exportChunk)}
+// fill writes the whole file.
+func (w *chunkWriter) fill(ctx context.Context) error {
+	w.ctx = ctx
 	if err := w.clear(); err != nil {
-		return w.ended(err)
+		return err
 	}
-	file, filter, err := fileOf(e, w)
+	file, filter, err := fileOf(w.export, w)
 	if err != nil {
 		return err
 	}
 	w.file = file
 	parts := exportParts(file.Manifest().Choices)
-	err = p.countExport(ctx, e, filter, parts)
-	if err == nil {
-		err = (&ExportWalk{Store: p.store, Filter: filter, File: file, Parts: parts, Turn: w.turn}).Run(ctx)
-	}
-	if err == nil {
-		err = errors.Join(file.Close(), w.flush())
-	}
-	return w.ended(err)
-}
-
-// countExport works out how many rows a file will have, for its progress.
-func (p *Pipeline) countExport(ctx context.Context, e *store.Export, f store.ItemFilter, parts store.ExportParts) error {
-	rows, _, err := p.store.ExportSize(ctx, f, parts, exportCount)
-	if err != nil || rows >= exportCount {
+	if err := w.p.countExport(ctx, w.export, filter, parts); err != nil {
 		return err
 	}
-	return p.store.ExpectExport(ctx, e.ID, e.Claim, rows)
+	if err := (&ExportWalk{Store: w.p.store, Filter: filter, File: file, Parts: parts, Turn: w.turn}).Run(ctx); err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), w.flush())
+}
+
+// countExport works out how many rows a file will have, for its progress, where
+// that takes no long look.
+func (p *Pipeline) countExport(ctx context.Context, e *store.Export, f store.ItemFilter, parts store.ExportParts) error {
+	weight, err := p.store.ExportSize(ctx, f, parts)
+	if err != nil || !weight.Known {
+		return err
+	}
+	return p.store.ExpectExport(ctx, e.ID, e.Claim, weight.Rows)
 }
 
 // chunkWriter keeps a file in pieces as it is written.
@@ -226,27 +238,49 @@ func (w *chunkWriter) clear() error {
 	}
 }
 
-// ended keeps how it ended. What another run may do better is left to the queue.
+// ended keeps how it ended. What another claim may do better is left to the queue,
+// but not for ever.
 func (w *chunkWriter) ended(err error) error {
-	p, id := w.p, w.export.ID
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), recordTimeout)
+	defer cancel()
+	w.ctx = ctx // The task's may be what ended it.
+	lasting := errors.Is(err, errNoSpace) || errors.Is(err, errTooOften) || w.export.Claim >= exportClaims
 	switch {
 	case errors.Is(err, errNotMine):
 		return nil
-	case err != nil && !errors.Is(err, errNoSpace) && !errors.Is(err, ErrReplaced):
-		return err
-	case errors.Is(err, ErrReplaced):
-		return again()
+	case err != nil && !lasting:
+		return w.release(err)
 	}
-	m := w.file.Manifest()
+	var m export.Manifest
+	if w.file != nil {
+		m = w.file.Manifest()
+	}
 	if err != nil {
 		m.Complete, m.Reason, m.SHA256 = false, cutReason(err), ""
+		w.p.log.WarnContext(ctx, "export failed", slog.Int64("export_id", w.export.ID), slog.Int("claim", w.export.Claim), slog.Any("error", err))
 	}
-	now := p.now()
-	if err := endExport(w.ctx, p.store, w.export, m, now, now.Add(p.cfg.KeepExports)); err != nil {
+	return w.end(m)
+}
+
+// release lets others go first before the next claim.
+func (w *chunkWriter) release(err error) error {
+	_, failed := w.p.store.ReleaseExport(w.ctx, w.export.ID, w.export.Claim, w.p.now())
+	if errors.Is(err, ErrReplaced) && failed == nil {
+		return again()
+	}
+	return errors.Join(err, failed)
+}
+
+// end keeps how it ended; what is left of a file that isn't whole goes at once.
+func (w *chunkWriter) end(m export.Manifest) error {
+	p, id, now := w.p, w.export.ID, w.p.now()
+	if err := endExport(w.ctx, p.store, w.export, m, now, now.Add(p.cfg.KeepExports), false); err != nil {
 		return err
 	}
 	if !m.Complete {
-		if err := p.clearExport(w.ctx, id); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), clearTime)
+		defer cancel()
+		if err := p.clearExport(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -339,7 +373,7 @@ func (p *Pipeline) sweepExports(ctx context.Context, now time.Time) error {
 	for i := range still {
 		e := &still[i]
 		if e.Direct {
-			err = endExport(ctx, p.store, e, export.Manifest{Reason: cutReason(context.Canceled)}, now, now)
+			err = endExport(ctx, p.store, e, export.Manifest{Reason: cutReason(context.Canceled)}, now, now, false)
 		} else {
 			err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 				return p.queue.exportAnew(ctx, tx, e.ID, now.Add(-exportDead), now)
