@@ -19,31 +19,36 @@ func TestLongestLines(t *testing.T) {
 	t.Parallel()
 	const n = preflight.MaxRecord / 2
 	of := func(s string) string { return strings.Repeat(s, n/len(s)) }
-	for name, text := range map[string]string{
-		"blanks before quotes":      "url,x\nhttps://a.test/," + of(" ") + "a" + of(`"`) + "\n",
-		"blanks, then a quote":      "url,x\nhttps://a.test/," + of(" ") + `"` + of(" ") + "\n",
-		"blanks behind quotes":      "url,x\nhttps://a.test/,\"\"" + of(`  " `) + "\n",
-		"cells of quotes":           "url,x\nhttps://a.test/," + of(`"",`) + "\n",
-		"quotes around a URL":       of(`"`) + "https://a.test/" + of(`"`) + "\n",
-		"brackets around a URL":     of("(<[") + "https://a.test/" + of("]>)") + "\n",
-		"blanks around a URL":       of(" \u200b\t") + "https://a.test/" + of("\u00a0 ") + "\n",
-		"commas behind a URL":       "https://a.test/" + of(",;") + "\n",
-		"schemes":                   of("https://") + "\n",
-		"dots":                      "https://a.test/" + of("../") + "\n",
-		"labels":                    "https://" + of("a.") + "test/\n",
-		"escapes":                   "https://a.test/?" + of("%2") + "\n",
-		"parameters":                "https://a.test/?" + of("a&") + "\n",
-		"braces of JSON":            `{"url":` + of(`{"a":`) + "\n",
-		"fields of JSON":            `{"url":"https://a.test/"` + of(`,"a":1`) + "}\n",
-		"elements of XML":           "<urlset><url><loc>" + of("<a>") + "</loc></url></urlset>",
-		"blanks in XML":             "<urlset><url><loc>" + of(" ") + "a" + of(" ") + "</loc></url></urlset>",
-		"a quote that never closes": "url,x\n" + of("https://a.test/,\"b\n"),
+	for name, text := range map[string]string{ // By the format that reads it, and what it is made of.
+		"csv: blanks before quotes":      "url,x\nhttps://a.test/," + of(" ") + "a" + of(`"`) + "\n",
+		"csv: blanks, then a quote":      "url,x\nhttps://a.test/," + of(" ") + `"` + of(" ") + "\n",
+		"csv: blanks behind quotes":      "url,x\nhttps://a.test/,\"\"" + of(`  " `) + "\n",
+		"csv: cells of quotes":           "url,x\nhttps://a.test/," + of(`"",`) + "\n",
+		"txt: quotes around a URL":       of(`"`) + "https://a.test/" + of(`"`) + "\n",
+		"txt: brackets around a URL":     of("(<[") + "https://a.test/" + of("]>)") + "\n",
+		"txt: blanks around a URL":       of(" \u200b\t") + "https://a.test/" + of("\u00a0 ") + "\n",
+		"txt: commas behind a URL":       "https://a.test/" + of(",;") + "\n",
+		"txt: schemes":                   of("https://") + "\n",
+		"txt: dots":                      "https://a.test/" + of("../") + "\n",
+		"txt: labels":                    "https://" + of("a.") + "test/\n",
+		"txt: escapes":                   "https://a.test/?" + of("%2") + "\n",
+		"txt: parameters":                "https://a.test/?" + of("a&") + "\n",
+		"jsonl: braces of JSON":          `{"url":` + of(`{"a":`) + "\n",
+		"jsonl: fields of JSON":          `{"url":"https://a.test/"` + of(`,"a":1`) + "}\n",
+		"sitemap: elements of XML":       "<urlset><url><loc>" + of("<a>") + "</loc></url></urlset>",
+		"sitemap: blanks in XML":         "<urlset><url><loc>" + of(" ") + "a" + of(" ") + "</loc></url></urlset>",
+		"csv: a quote that never closes": "url,x\n" + of("https://a.test/,\"b\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			format, _, _ := strings.Cut(name, ":")
+			choices := preflight.Choices{Format: format}
+			if format == preflight.FormatCSV {
+				choices.Delimiter = ","
+			}
 			ended := make(chan error, 1)
 			go func() {
-				_, _, err := preflight.Read(t.Context(), strings.NewReader(text), "", preflight.Choices{}, nil, func(preflight.Line) error { return nil })
+				_, _, err := preflight.Read(t.Context(), strings.NewReader(text), "", choices, nil, func(preflight.Line) error { return nil })
 				ended <- err
 			}()
 			select {
