@@ -77,7 +77,7 @@ func (r *rig) file(e *store.Export) []byte {
 func TestExportSurvivesKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep})
-	batch := r.stored(900, 4000)
+	batch := r.stored(90, 40_000)
 	e := r.exportOf(batch, export.JSONL)
 	if again := r.exportOf(batch, export.JSONL); again.ID != e.ID {
 		t.Errorf("the same form made export %d beside %d", again.ID, e.ID)
@@ -88,7 +88,7 @@ func TestExportSurvivesKill(t *testing.T) {
 	r.takeOver(w, b)
 	r.exec(`UPDATE exports SET beat_at = beat_at - interval '1 hour'`)
 	got := r.exported(e.ID)
-	if got.State != store.ExportDone || got.Rows != 900 || got.Claim < 2 || got.Expected == nil || *got.Expected != 900 {
+	if got.State != store.ExportDone || got.Rows != 90 || got.Claim < 2 || got.Expected == nil || *got.Expected != 90 {
 		t.Fatalf("got %+v, want it done by a second claim", got)
 	}
 	whole := r.file(got)
@@ -107,7 +107,7 @@ func TestExportSurvivesKill(t *testing.T) {
 	}
 	var sent bytes.Buffer
 	m := r.direct(&sent, batch, export.JSONL)
-	if !bytes.Equal(sent.Bytes(), whole) || !m.Complete || m.Rows != 900 || m.SHA256 != hex.EncodeToString(got.SHA256) {
+	if !bytes.Equal(sent.Bytes(), whole) || !m.Complete || m.Rows != 90 || m.SHA256 != hex.EncodeToString(got.SHA256) {
 		t.Errorf("sent directly: got %d bytes and %+v, want the same file", sent.Len(), m)
 	}
 	r.cancelledAndExpired(got, batch)
@@ -142,8 +142,8 @@ func (r *rig) cancelledAndExpired(done *store.Export, batch int64) {
 		t.Errorf("got %s, want it cancelled", got.State)
 	}
 	zip := r.exported(r.exportOf(batch, export.ZIP).ID)
-	if zip.State != store.ExportDone || zip.Pages != 900 {
-		t.Fatalf("got %+v, want 900 pages", zip)
+	if zip.State != store.ExportDone || zip.Pages != 90 {
+		t.Fatalf("got %+v, want 90 pages", zip)
 	}
 	r.exec(`UPDATE exports SET expires_at = now() - interval '1 s' WHERE id = $1`, zip.ID)
 	if err := r.pipe.ClearExports(ctx); err != nil {
@@ -229,7 +229,7 @@ func (g *goneAfter) Write(p []byte) (int, error) {
 func TestExportCutShort(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: asleep})
-	batch := r.stored(900, 4000)
+	batch := r.stored(90, 40_000)
 	ask := func(f export.Format) *pipeline.DirectExport {
 		d, err := pipeline.BeginExport(t.Context(), r.store, time.Now, pipeline.ExportRequest{Filter: store.ItemFilter{Batch: batch}, Choices: export.Default(f)})
 		if err != nil {
@@ -279,7 +279,7 @@ func TestExportCutShort(t *testing.T) {
 func TestExportHasNoSpace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) { asleep(c); c.ExportSpace = 2 << 20 }})
-	got := r.exported(r.exportOf(r.stored(900, 4000), export.CSV).ID)
+	got := r.exported(r.exportOf(r.stored(90, 40_000), export.CSV).ID)
 	if got.State != store.ExportFailed || !strings.Contains(got.Reason, "space") {
 		t.Errorf("got %s for %q", got.State, got.Reason)
 	}
