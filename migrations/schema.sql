@@ -1464,6 +1464,8 @@ CREATE INDEX jobs_batch_idx ON public.jobs USING btree (batch_id, id);
 
 CREATE INDEX jobs_batch_open_idx ON public.jobs USING btree (batch_id, accepted_at, id) WHERE (state = 'accepted'::text);
 
+CREATE INDEX jobs_batch_untaken_idx ON public.jobs USING btree (batch_id, ((state = 'intended'::text)), created_at, id) WHERE (state = ANY (ARRAY['intended'::text, 'calling'::text, 'uncertain'::text]));
+
 CREATE INDEX jobs_calling_idx ON public.jobs USING btree (request_hash) WHERE (state = ANY (ARRAY['calling'::text, 'uncertain'::text]));
 
 CREATE INDEX jobs_due_idx ON public.jobs USING btree (next_poll_at, id) WHERE (state = 'accepted'::text);

@@ -31,7 +31,7 @@ type ItemFilter struct {
 // FailureStanding is where a failure stands with people.
 type FailureStanding string
 
-// The standings of a failure: it waits for somebody, or a person put it aside.
+// The standings of a failure: it waits for somebody, or a person resolved it.
 const (
 	FailureWaiting  FailureStanding = "waiting"
 	FailureResolved FailureStanding = "resolved"

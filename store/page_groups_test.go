@@ -59,13 +59,13 @@ func TestFailureGroups(t *testing.T) {
 }
 
 // resolveSome puts failures aside and back: they leave what waits, stay failed,
-// and a later failure of the same item is not the one that was put aside.
+// and a later failure of the same item is not the one that was resolved.
 func resolveSome(t *testing.T, s *store.Store, ids []int64, of store.Failed) {
 	t.Helper()
 	now := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 	exec(t, s, `UPDATE items SET ended_at = '2026-12-24' WHERE id = $1`, ids[0])
-	resolve := func() []store.PutAside {
-		var done []store.PutAside
+	resolve := func() []store.Resolved {
+		var done []store.Resolved
 		inTx(t, s, func(ctx context.Context, tx store.Tx) error {
 			var err error
 			done, err = tx.Resolve(ctx, ids[:11], "gone \x00for good", now, now)
@@ -73,7 +73,7 @@ func resolveSome(t *testing.T, s *store.Store, ids []int64, of store.Failed) {
 		})
 		return done
 	}
-	if done := resolve(); len(done) != 10 || slices.Contains(idsAside(done), ids[0]) {
+	if done := resolve(); len(done) != 10 || slices.Contains(idsResolved(done), ids[0]) {
 		t.Fatalf("resolved %v, want ten, without the one that failed later", done)
 	}
 	if done := resolve(); len(done) != 0 {
@@ -102,7 +102,7 @@ func resolveSome(t *testing.T, s *store.Store, ids []int64, of store.Failed) {
 	counts(30, 0, 30)
 }
 
-func idsAside(rows []store.PutAside) []int64 {
+func idsResolved(rows []store.Resolved) []int64 {
 	var ids []int64
 	for _, row := range rows {
 		ids = append(ids, row.ID)

@@ -10,33 +10,48 @@ import (
 // Bounds of a look for stuck items.
 const (
 	stuckJobs = 200 // Open jobs of the batch, the oldest.
-	// StuckLook is how many of their outstanding items are looked at.
-	StuckLook   = 500
-	usualJobs   = 400 // Jobs settled last, of all batches.
-	usualPerJob = 50
+	// StuckLook is how many of their outstanding items are looked at, and
+	// StuckUntaken how many of jobs that the vendor has not taken.
+	StuckLook    = 500
+	StuckUntaken = 100
+	usualJobs    = 400 // Jobs settled last, of all batches.
+	usualPerJob  = 50
 )
 
-// OpenItem is an outstanding item whose job the vendor has.
+// OpenItem is an outstanding item and its job, which has not ended.
 type OpenItem struct {
 	ID           int64
 	URL          string `bun:"url"`
 	Host         string
 	JobID        int64
-	AcceptedAt   time.Time // When the vendor took the job.
+	JobState     JobState
+	Since        time.Time // When the vendor took the job; until then, when it was made.
 	VendorStatus string
 	Polls        int
 	WebhookAt    *time.Time
+	Position     int // In its batch.
 }
 
-// PageOldestOpen lists the outstanding items of a batch's oldest open jobs that
-// the vendor took by the given time, the oldest first; at most 500 of 200 jobs.
+// PageOldestOpen lists the outstanding items of a batch's oldest open jobs: at
+// most StuckLook of those that the vendor took by the given time, and at most
+// StuckUntaken of those made by then that it has not taken. The oldest come
+// first, and last those that nobody tried to send yet.
 func (q Queries) PageOldestOpen(ctx context.Context, batchID int64, by time.Time) ([]OpenItem, error) {
 	var items []OpenItem
-	err := q.db.NewRaw(`SELECT i.id, i.url, i.host, j.id AS job_id, j.accepted_at, j.vendor_status, j.polls, j.webhook_at
-		FROM (SELECT id, accepted_at, vendor_status, polls, webhook_at FROM jobs
-			WHERE batch_id = ? AND state = 'accepted' AND accepted_at <= ? ORDER BY accepted_at, id LIMIT ?) j
-		JOIN items i ON i.current_job_id = j.id AND i.state = 'outstanding'
-		ORDER BY j.accepted_at, j.id, i.position LIMIT ?`, batchID, by, stuckJobs, StuckLook).Scan(ctx, &items)
+	err := q.db.NewRaw(`SELECT * FROM (
+			(SELECT i.id, i.url, i.host, j.id AS job_id, j.state AS job_state, j.since, j.vendor_status, j.polls, j.webhook_at, i.position
+				FROM (SELECT id, state, accepted_at AS since, vendor_status, polls, webhook_at FROM jobs
+					WHERE batch_id = ?batch AND state = 'accepted' AND accepted_at <= ?by ORDER BY accepted_at, id LIMIT ?jobs) j
+				JOIN items i ON i.current_job_id = j.id AND i.state = 'outstanding' ORDER BY j.since, j.id, i.position LIMIT ?look)
+			UNION ALL
+			(SELECT i.id, i.url, i.host, j.id, j.state, j.since, '', j.polls, j.webhook_at, i.position
+				FROM (SELECT id, state, created_at AS since, polls, webhook_at FROM jobs
+					WHERE batch_id = ?batch AND state IN ('intended', 'calling', 'uncertain') AND created_at <= ?by
+					ORDER BY state = 'intended', created_at, id LIMIT ?jobs) j
+				JOIN items i ON i.current_job_id = j.id AND i.state = 'outstanding'
+				ORDER BY j.state = 'intended', j.since, j.id, i.position LIMIT ?untaken)) open
+		ORDER BY job_state = 'intended', since, job_id, position`,
+		named{"batch": batchID, "by": by, "jobs": stuckJobs, "look": StuckLook, "untaken": StuckUntaken}).Scan(ctx, &items)
 	return items, translate(err)
 }
 

@@ -257,6 +257,10 @@ func TestPagesUseIndexes(t *testing.T) {
 		"count":      func() error { _, err := watched.CountFailures(ctx, store.Failed{}); return err },
 		"count jobs": func() error { _, err := watched.CountJobs(ctx, 7); return err },
 		"refused of": func() error { _, err := watched.PageRefused(ctx, []int64{1}, from.At); return err },
+		"usual":      func() error { _, err := watched.PageUsual(ctx); return err },
+		"oldest":     func() error { _, err := watched.PageOldestOpen(ctx, 7, from.At); return err },
+		"happenings": func() error { _, err := watched.PageHappenings(ctx, 10); return err },
+		"troubles":   func() error { _, err := watched.PageLastTroubles(ctx); return err },
 		"on time":    func() error { _, err := watched.PagePunctuality(ctx, 50, time.Minute, time.Now()); return err },
 	} {
 		statements = nil

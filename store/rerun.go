@@ -7,7 +7,7 @@ import (
 
 // RerunItems lists what a batch that runs another one again is made of, in the
 // order of their positions after the one given: its URLs with the columns
-// beside them, all of them or only those that failed and that nobody put aside.
+// beside them, all of them or only those that failed and that nobody resolved.
 func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, after, limit int) ([]Item, error) {
 	var items []Item
 	query := q.db.NewSelect().Model(&items).Column("position", "url", "extra").Where("batch_id = ? AND position > ?", batchID, after)
@@ -18,8 +18,8 @@ func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, a
 	return items, translate(err)
 }
 
-// CountPutAside counts the failures of a batch that a person put aside.
-func (q Queries) CountPutAside(ctx context.Context, batchID int64) (int64, error) {
+// CountResolved counts the failures of a batch that a person resolved.
+func (q Queries) CountResolved(ctx context.Context, batchID int64) (int64, error) {
 	n, err := q.count(ctx, `SELECT count(*) FROM items WHERE batch_id = ? AND state = 'failed' AND resolved_at IS NOT NULL`, batchID)
 	return int64(n), err
 }

@@ -29,15 +29,15 @@ func (q Queries) StandingIDs(ctx context.Context, itemIDs []int64, standing Fail
 	return ids, translate(err)
 }
 
-// PutAside is a failure that a person put aside or back, and its batch.
-type PutAside struct {
+// Resolved is a failure that a person resolved or unresolved, and its batch.
+type Resolved struct {
 	ID, BatchID int64
 }
 
-// Resolve puts failures aside with a note: those of the items that had failed
-// by the given time and wait for a person. They stay failed. It returns which
-// it did.
-func (t Tx) Resolve(ctx context.Context, ids []int64, note string, before, now time.Time) ([]PutAside, error) {
+// Resolve has failures wait for nobody, with a note why: those of the items that
+// had failed by the given time and wait for a person. They stay failed. It
+// returns which it did.
+func (t Tx) Resolve(ctx context.Context, ids []int64, note string, before, now time.Time) ([]Resolved, error) {
 	locked, err := t.lockStanding(ctx, ids, FailureWaiting, before)
 	if err != nil || len(locked) == 0 {
 		return nil, err
@@ -47,9 +47,9 @@ func (t Tx) Resolve(ctx context.Context, ids []int64, note string, before, now t
 	return locked, translate(err)
 }
 
-// Unresolve puts failures back among those that wait for a person. It returns
+// Unresolve has resolved failures wait for a person again. It returns
 // which it did.
-func (t Tx) Unresolve(ctx context.Context, ids []int64) ([]PutAside, error) {
+func (t Tx) Unresolve(ctx context.Context, ids []int64) ([]Resolved, error) {
 	locked, err := t.lockStanding(ctx, ids, FailureResolved, time.Time{})
 	if err != nil || len(locked) == 0 {
 		return nil, err
@@ -61,11 +61,11 @@ func (t Tx) Unresolve(ctx context.Context, ids []int64) ([]PutAside, error) {
 
 // lockStanding locks those of the items that are failures of the standing, in
 // the order that every writer of items takes.
-func (t Tx) lockStanding(ctx context.Context, ids []int64, standing FailureStanding, before time.Time) ([]PutAside, error) {
+func (t Tx) lockStanding(ctx context.Context, ids []int64, standing FailureStanding, before time.Time) ([]Resolved, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	var locked []PutAside
+	var locked []Resolved
 	rows := standing.narrow(t.db.NewSelect().Model((*Item)(nil)).Column("id", "batch_id").Where("i.id IN (?)", bun.List(ids)))
 	if !before.IsZero() {
 		rows = rows.Where("i.ended_at <= ?", before)
@@ -74,7 +74,7 @@ func (t Tx) lockStanding(ctx context.Context, ids []int64, standing FailureStand
 	return locked, translate(err)
 }
 
-func idsOf(rows []PutAside) []int64 {
+func idsOf(rows []Resolved) []int64 {
 	ids := make([]int64, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID

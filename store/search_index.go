@@ -95,32 +95,46 @@ func (t Tx) unread(ctx context.Context, ids, seqs []int64, bytes int64) ([]Unrea
 	return out, translate(rows.Err())
 }
 
+// Older is a group of results from before there was search.
+type Older struct {
+	Rows    []Unread // Those that were never read.
+	Keyless []Keyless
+}
+
+// Keyless is a result that was stored before results had a key of their page.
+type Keyless struct {
+	ItemID int64
+	URL    string
+}
+
 // TakeOlder goes one group further through the results from before there was
-// search, from the newest to the oldest, and returns those that were never read.
-// Done reports that there are no more, or that another process is at it.
-func (t Tx) TakeOlder(ctx context.Context, limit, bytes int64, now time.Time) ([]Unread, bool, error) {
+// search, from the newest to the oldest. Done reports that there are no more,
+// or that another process is at it.
+func (t Tx) TakeOlder(ctx context.Context, limit, bytes int64, now time.Time) (older Older, done bool, err error) {
 	var place []struct {
 		At          time.Time
 		ItemID, Seq int64
 	}
-	err := t.db.NewRaw(`SELECT at, item_id, seq FROM search_backfill WHERE done_at IS NULL FOR UPDATE SKIP LOCKED`).Scan(ctx, &place)
+	err = t.db.NewRaw(`SELECT at, item_id, seq FROM search_backfill WHERE done_at IS NULL FOR UPDATE SKIP LOCKED`).Scan(ctx, &place)
 	if err != nil || len(place) == 0 {
-		return nil, true, translate(err)
+		return older, true, translate(err)
 	}
 	var found []struct {
 		ItemID   int64
 		StoredAt time.Time
 		Known    bool
+		URL      *string
 	}
-	err = t.db.NewRaw(`SELECT r.item_id, r.stored_at, EXISTS (SELECT FROM search_words w WHERE w.item_id = r.item_id) AS known
+	err = t.db.NewRaw(`SELECT r.item_id, r.stored_at, EXISTS (SELECT FROM search_words w WHERE w.item_id = r.item_id) AS known,
+			CASE WHEN r.page_key IS NULL THEN (SELECT i.url FROM items i WHERE i.id = r.item_id) END AS url
 		FROM results r WHERE (r.stored_at, r.item_id) < (?, ?) ORDER BY r.stored_at DESC, r.item_id DESC LIMIT ?`,
 		place[0].At, place[0].ItemID, limit).Scan(ctx, &found)
 	if err != nil {
-		return nil, false, translate(err)
+		return older, false, translate(err)
 	}
 	if len(found) == 0 {
 		_, err = t.db.NewRaw(`UPDATE search_backfill SET done_at = ?`, now).Exec(ctx)
-		return nil, true, translate(err)
+		return older, true, translate(err)
 	}
 	var ids, seqs []int64
 	seq := place[0].Seq
@@ -129,14 +143,28 @@ func (t Tx) TakeOlder(ctx context.Context, limit, bytes int64, now time.Time) ([
 			ids, seqs = append(ids, row.ItemID), append(seqs, seq)
 			seq--
 		}
+		if row.URL != nil {
+			older.Keyless = append(older.Keyless, Keyless{row.ItemID, *row.URL})
+		}
 	}
 	last := found[len(found)-1]
 	_, err = t.db.NewRaw(`UPDATE search_backfill SET at = ?, item_id = ?, seq = ?`, last.StoredAt, last.ItemID, seq).Exec(ctx)
 	if err != nil || len(ids) == 0 {
-		return nil, false, translate(err)
+		return older, false, translate(err)
 	}
-	rows, err := t.unread(ctx, ids, seqs, bytes)
-	return rows, false, err
+	older.Rows, err = t.unread(ctx, ids, seqs, bytes)
+	return older, false, err
+}
+
+// PutPageKeys gives results that have none the keys of their pages, each in the
+// place of its item.
+func (t Tx) PutPageKeys(ctx context.Context, itemIDs []int64, keys [][]byte) error {
+	if len(itemIDs) == 0 {
+		return nil
+	}
+	_, err := t.tx.Tx.ExecContext(ctx, `UPDATE results r SET page_key = e.key FROM unnest($1::bigint[], $2::bytea[]) AS e (item_id, key)
+		WHERE r.item_id = e.item_id AND r.page_key IS NULL`, itemIDs, keys)
+	return translate(err)
 }
 
 // AskWords puts results on the list of those to be read.

@@ -306,11 +306,11 @@ type RerunProps struct {
 	BatchName   string
 	Which       string // "all" or "failures"
 	All         Count  // URLs of the batch
-	Failures    Count  // of them, failures that nobody put aside
+	Failures    Count  // of them, failures that nobody resolved
 	URLs        Count  // that the new batch has
 	Jobs        Count
 	Requests    Count // that it costs at most
-	PutAside    Count // failures that are left out
+	Resolved    Count // failures that are left out
 	Outstanding Count // URLs of the old batch that have no answer yet
 	Whole       bool  // a crawl: it can't be run again in part
 	Extract     bool  // the old one was tried on the spot: the new one is fetched by a job
@@ -567,7 +567,7 @@ func rerunPlan(p RerunProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = planLine(p.PutAside, "calm", "ban", plural(p.PutAside, "failure is", "failures are")+" left out", "Somebody put them aside with a note.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = planLine(p.Resolved, "calm", "ban", plural(p.Resolved, "failure is", "failures are")+" left out", "Somebody resolved them with a note.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -744,8 +744,8 @@ func rerunVerb(c Count) string {
 
 func nothingAgain(p RerunProps) string {
 	switch {
-	case p.PutAside.N > 0:
-		return "Every failure of this batch was put aside with a note."
+	case p.Resolved.N > 0:
+		return "Every failure of this batch was resolved with a note."
 	case p.Which == "failures":
 		return "Nothing of this batch has failed."
 	default:

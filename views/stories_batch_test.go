@@ -1,6 +1,8 @@
 package views_test
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"rollcall/views"
@@ -62,8 +64,11 @@ func batchPageStories() []story {
 	miss.Items.Filter.Found, miss.Items.Filter.Among = views.Known(0), views.Count{}
 	further.Items.Filter, further.Items.Items, further.Items.Pager = itemFilter(), nil, views.Pager{Older: "/batches/12/items?from=x"}
 	page := func(role string) views.Layout { return layout("Stuck items", views.SectionBatches, role) }
-	all := stuck(3)
+	all := stuck(6)
 	all.All = true
+	for i, state := range []string{"uncertain", "calling", "intended"} {
+		all.Items = append(all.Items, views.StuckItem{ID: strconv.Itoa(20 + i), URL: fmt.Sprintf("https://late.sandbox.test/%d", i), JobID: "107", Since: before(40 * time.Minute), Age: 40 * time.Minute, Untaken: state})
+	}
 	return []story{
 		{"batch-busy", views.Batch(busy)},
 		{"batch-filtered", views.Batch(quiet)},

@@ -21,12 +21,12 @@ func rerunStories() []story {
 	all := views.RerunProps{
 		Layout:  layout("Run again", views.SectionBatches, views.RoleAnalyst),
 		BatchID: "12", BatchName: "Product pages, November", Which: "all", All: views.Known(12480), Failures: views.Known(37), URLs: views.Known(12480),
-		Jobs: views.Known(13), Requests: views.Known(12480), PutAside: views.Known(0), Outstanding: views.Known(9),
+		Jobs: views.Known(13), Requests: views.Known(12480), Resolved: views.Known(0), Outstanding: views.Known(9),
 		Name: "Product pages, November (again)", Once: "once-1",
 	}
 	failures := all
 	failures.Which, failures.URLs, failures.Jobs, failures.Requests = "failures", views.Known(37), views.Known(1), views.Known(37)
-	failures.PutAside, failures.Outstanding, failures.Name, failures.BatchName = views.Known(4), views.Known(0), hostile, hostile
+	failures.Resolved, failures.Outstanding, failures.Name, failures.BatchName = views.Known(4), views.Known(0), hostile, hostile
 	failures.Errors = views.Errors{"name": "The name is over 200 characters."}
 	none := failures
 	none.URLs, none.Failures, none.Errors = views.Known(0), views.Known(0), nil

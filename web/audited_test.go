@@ -66,7 +66,7 @@ func acts() []act {
 			t.Helper()
 			b.exec(t, `UPDATE items SET state = 'failed', error_code = 'X', ended_at = now() - interval '1 min' WHERE id = 2`)
 		}},
-		{route: "POST /failures/reopen", form: url.Values{"item": {"2"}}, what: "item.unresolve"},
+		{route: "POST /failures/unresolve", form: url.Values{"item": {"2"}}, what: "item.unresolve"},
 		{route: "POST /batches/:id/ask", path: "/batches/1/ask", form: url.Values{"job": {"1"}}, what: "job.settle"},
 		{route: "GET /results/:id/download", path: "/results/%d/download", what: "export.result"},
 		{route: "POST /compare/batches", form: url.Values{"a": {"1"}, "b": {"2"}}, what: "batch.compare"},

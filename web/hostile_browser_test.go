@@ -71,9 +71,14 @@ func TestHostileCorpusInABrowser(t *testing.T) {
 	o.until(t, `location.pathname === "/"`)
 	o.hear()
 	for _, name := range slices.Sorted(maps.Keys(shelves)) {
-		for _, tab := range []string{"read", "links"} {
-			o.open(t, fmt.Sprintf("%s/results/%d?tab=%s", b.url, shelves[name], tab))
-			o.until(t, `window.ran === undefined && document.querySelector("#result") !== null`)
+		s := shelves[name]
+		for path, shows := range map[string]string{
+			fmt.Sprintf("/results/%d?tab=read", s.item): "#result", fmt.Sprintf("/results/%d?tab=links", s.item): "#result",
+			fmt.Sprintf("/compare/results?a=%d&b=%d", s.before.items[0], s.item): "[data-testid=diff]", fmt.Sprintf("/batches/%d/stuck", s.batch): "[data-testid=stuck]",
+			fmt.Sprintf("/failures?batch=%d", s.batch): "main .url",
+		} {
+			o.open(t, b.url+path)
+			o.until(t, `window.ran === undefined && document.querySelector("`+shows+`") !== null`)
 		}
 		for _, line := range o.hear() {
 			t.Errorf("%s: on a page of ours the console says %s", name, line)
@@ -96,9 +101,9 @@ func TestHostileCorpusInABrowser(t *testing.T) {
 }
 
 // shelves puts each file of the corpus into a result of its own.
-func (b *bench) shelves(t *testing.T, evil string) map[string]int64 {
+func (b *bench) shelves(t *testing.T, evil string) map[string]*shelf {
 	t.Helper()
-	shelves := map[string]int64{}
+	shelves := map[string]*shelf{}
 	for name, content := range hostileCorpus(t, evil) {
 		if strings.HasPrefix(name, "made: ") || name == "README.md" {
 			continue
@@ -106,24 +111,24 @@ func (b *bench) shelves(t *testing.T, evil string) map[string]int64 {
 		s := newShelf(t, b)
 		b.exec(t, `DELETE FROM results WHERE item_id <> $1 AND job_id = (SELECT job_id FROM results WHERE item_id = $1)`, s.item)
 		s.put(t, content)
-		shelves[name] = s.item
+		shelves[name] = s
 	}
 	return shelves
 }
 
 // openPreviews opens the stored pages as they are: each in a frame that shuts
 // in nothing, so that only their own policy does, and the worst in the tab itself.
-func (o *tab) openPreviews(t *testing.T, b *bench, shelves map[string]int64) {
+func (o *tab) openPreviews(t *testing.T, b *bench, shelves map[string]*shelf) {
 	t.Helper()
 	paths := make([]string, 0, len(shelves))
-	for _, id := range shelves {
-		paths = append(paths, fmt.Sprintf("'/results/%d/preview'", id))
+	for _, s := range shelves {
+		paths = append(paths, fmt.Sprintf("'/results/%d/preview'", s.item))
 	}
 	o.run(t, `window.loaded = 0; for (const path of [`+strings.Join(paths, ",")+`]) {
 		const frame = document.createElement("iframe"); frame.onload = () => window.loaded++; frame.src = path; document.body.append(frame); }`)
 	o.until(t, fmt.Sprintf(`window.loaded >= %d && window.ran === undefined`, len(paths)))
 	for _, name := range []string{"scripts.html", "fetches.html", "beacons.html"} {
-		o.open(t, fmt.Sprintf("%s/results/%d/preview", b.url, shelves[name]))
+		o.open(t, fmt.Sprintf("%s/results/%d/preview", b.url, shelves[name].item))
 	}
 	blocked := 0
 	for _, line := range o.hear() {

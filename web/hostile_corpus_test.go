@@ -53,12 +53,15 @@ func hostileCorpus(t *testing.T, evil string) map[string][]byte {
 	return corpus
 }
 
-// shelf is one result that takes each page of the corpus in turn.
+// shelf is one result that takes each page of the corpus in turn, with a
+// failure and a stuck item beside it, and an ordinary result of the same page in
+// an earlier batch, with which it is compared.
 type shelf struct {
 	bench *bench
-	item  int64
-	batch int64
-	index *pipeline.Pipeline
+	seed
+	item   int64
+	before seed
+	index  *pipeline.Pipeline
 }
 
 func newShelf(t *testing.T, b *bench) *shelf {
@@ -74,11 +77,18 @@ func newShelf(t *testing.T, b *bench) *shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeded := b.seed(t, "november", 4)
-	return &shelf{bench: b, item: seeded.items[0], batch: seeded.batch, index: p}
+	s := &shelf{bench: b, before: b.seed(t, "october", 4), seed: b.seed(t, "november", 4), index: p}
+	s.item = s.items[0]
+	b.exec(t, `UPDATE batches SET created_at = now() - interval '1 h' WHERE id = $1`, s.batch)
+	b.exec(t, `UPDATE jobs SET state = 'accepted', ended_at = NULL, settle_net = NULL, accepted_at = now() - interval '1 h' WHERE id = $1`, s.job)
+	compared := b.id(t, `INSERT INTO comparisons (a_batch_id, b_batch_id, state, asked_at, ended_at, changed)
+		VALUES ($1, $2, 'done', now(), now(), 1) RETURNING id`, s.before.batch, s.batch)
+	b.exec(t, `INSERT INTO comparison_pages (comparison_id, kind, n, a_item_id, b_item_id) VALUES ($1, 'changed', 1, $2, $3)`, compared, s.before.items[0], s.item)
+	return s
 }
 
-// put has the result be a page: as Markdown, HTML, title, link and metadata.
+// put has the result be a page: as Markdown, HTML, title, link and metadata. Its
+// neighbours say the same where words come from the vendor.
 func (s *shelf) put(t *testing.T, content []byte) {
 	t.Helper()
 	head := string(content[:min(len(content), 3000)])
@@ -87,6 +97,11 @@ func (s *shelf) put(t *testing.T, content []byte) {
 	metadata := jsonText(t, map[string]string{title: store.CleanText(head), "<script>": "javascript:alert(1)"})
 	s.bench.exec(t, `UPDATE results SET markdown = $2, html = $2, title = $3, links = $4, metadata = $5, version = version + 1 WHERE item_id = $1`,
 		s.item, content, title, links, metadata)
+	b := s.bench
+	b.exec(t, `UPDATE items SET url = 'https://a.example/?' || $2, error_message = $2, error_code = CASE WHEN state = 'failed' THEN left($2, 60) ELSE '' END
+		WHERE id = ANY ($1)`, []int64{s.items[1], s.items[2]}, strings.Join(strings.Fields(title), " "))
+	b.exec(t, `UPDATE jobs SET vendor_status = $2, error_message = $2 WHERE id = $1`, s.job, title)
+	b.exec(t, `UPDATE batches SET name = $2 WHERE id = $1`, s.batch, store.CleanText(title[:min(len(title), 100)]))
 	for more := true; more; {
 		var err error
 		if more, err = s.index.Index(t.Context()); err != nil {
@@ -95,11 +110,18 @@ func (s *shelf) put(t *testing.T, content []byte) {
 	}
 }
 
-// pages are all that show the result or something of it.
-func (s *shelf) pages() []string {
+// pages are all that show the result or something of it. What is large alone
+// is no different in the words beside it.
+func (s *shelf) pages(large bool) []string {
 	result := fmt.Sprintf("/results/%d", s.item)
 	pages := []string{
 		"/search?q=hostilecorpus", "/search?q=hostilecorpus&order=best", fmt.Sprintf("/items/%d", s.item), fmt.Sprintf("/batches/%d/items", s.batch), "/",
+		fmt.Sprintf("/compare/results?a=%d&b=%d", s.before.items[0], s.item), fmt.Sprintf("/compare/results?a=%d&b=%d&part=html", s.before.items[0], s.item),
+		fmt.Sprintf("/compare/batches?a=%d&b=%d", s.before.batch, s.batch),
+	}
+	if !large {
+		pages = append(pages, fmt.Sprintf("/batches/%d/stuck", s.batch), fmt.Sprintf("/batches/%d", s.batch), "/failures",
+			fmt.Sprintf("/items/%d", s.items[1]), fmt.Sprintf("/jobs/%d", s.job))
 	}
 	for _, tab := range []string{"read", "markdown", "preview", "html", "links", "metadata", "story", "history"} {
 		pages = append(pages, result+"?tab="+tab)
@@ -117,7 +139,7 @@ func TestHostileCorpus(t *testing.T) {
 	corpus := hostileCorpus(t, "https://evil.example")
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
 		s.put(t, corpus[name])
-		for _, path := range s.pages() {
+		for _, path := range s.pages(strings.HasPrefix(name, "made: ")) {
 			got := v.get(path)
 			if got.status != http.StatusOK || len(got.body) > 8<<20 {
 				t.Errorf("%s, %s: got %d with %d bytes", name, path, got.status, len(got.body))
@@ -184,7 +206,7 @@ func harm(got page) []string {
 func harmfulAttribute(node *html.Node, a html.Attribute) string {
 	value := strings.ToLower(strings.TrimSpace(a.Val))
 	switch {
-	case strings.HasPrefix(a.Key, "on"), strings.HasPrefix(a.Key, "hx-on"), a.Key == "style", a.Key == "srcset", a.Key == "ping", a.Key == "background", a.Key == "formaction":
+	case strings.HasPrefix(a.Key, "on"), strings.HasPrefix(a.Key, "hx-on"), a.Key == "style", a.Key == "srcset", a.Key == "ping", a.Key == "background":
 		return fmt.Sprintf("<%s %s=%.80q>", node.Data, a.Key, a.Val)
 	case a.Key == "src" && !strings.HasPrefix(value, "/") && !dataImage.MatchString(a.Val), a.Key == "src" && strings.HasPrefix(value, "//"):
 		return fmt.Sprintf("<%s src=%.80q>", node.Data, a.Val)
@@ -192,8 +214,8 @@ func harmfulAttribute(node *html.Node, a html.Attribute) string {
 		if u, err := url.Parse(a.Val); err != nil || !slices.Contains([]string{"", "http", "https", "mailto"}, u.Scheme) {
 			return fmt.Sprintf("<%s href=%.80q>", node.Data, a.Val)
 		}
-	case a.Key == "action" && (!strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//")):
-		return fmt.Sprintf("<form action=%.80q>", a.Val)
+	case (a.Key == "action" || a.Key == "formaction") && (!strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//")):
+		return fmt.Sprintf("<%s %s=%.80q>", node.Data, a.Key, a.Val)
 	case strings.HasPrefix(a.Key, "hx-") && strings.Contains(value, "evil"):
 		return fmt.Sprintf("%s=%.80q", a.Key, a.Val)
 	}

@@ -248,7 +248,7 @@ type fakePipeline struct {
 	tried      []pipeline.Submission
 	cancelled  []int64 // Batches; jobs negative.
 	resent     [][]int64
-	aside      []asideCall
+	resolves   []resolveCall
 	cancelPlan pipeline.CancelPlan
 	sick       error
 	unknown    string
@@ -316,8 +316,8 @@ func (f *fakePipeline) Resubmit(_ context.Context, ids []int64) (pipeline.Resubm
 	return pipeline.Resubmitted{Items: int64(len(ids)), Jobs: 1}, nil
 }
 
-// asideCall is a press of Resolve, or without a note of Unresolve.
-type asideCall struct {
+// resolveCall is a press of Resolve, or without a note of Unresolve.
+type resolveCall struct {
 	ids    []int64
 	note   string
 	before time.Time
@@ -326,14 +326,14 @@ type asideCall struct {
 func (f *fakePipeline) Resolve(_ context.Context, ids []int64, note string, before time.Time) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.aside = append(f.aside, asideCall{ids, note, before})
+	f.resolves = append(f.resolves, resolveCall{ids, note, before})
 	return int64(len(ids)), nil
 }
 
 func (f *fakePipeline) Unresolve(_ context.Context, ids []int64) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.aside = append(f.aside, asideCall{ids: ids})
+	f.resolves = append(f.resolves, resolveCall{ids: ids})
 	return int64(len(ids)), nil
 }
 

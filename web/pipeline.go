@@ -29,7 +29,8 @@ type Pipeline interface {
 	CancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
 	// Resubmit sends failed or cancelled items again.
 	Resubmit(ctx context.Context, itemIDs []int64) (pipeline.Resubmitted, error)
-	// Resolve puts failures aside with a note, Unresolve puts them back.
+	// Resolve has failures wait for nobody, with a note why; Unresolve has them
+	// wait again.
 	Resolve(ctx context.Context, itemIDs []int64, note string, before time.Time) (int64, error)
 	Unresolve(ctx context.Context, itemIDs []int64) (int64, error)
 	// URLsPerJob is how many URLs of a batch one job carries at most.

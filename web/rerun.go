@@ -100,7 +100,7 @@ func (s *Server) showRerun(c echo.Context, status int, props views.RerunProps) e
 	props.BatchID, props.BatchName, props.Whole, props.Extract = idText(id), plan.Batch.Name, plan.Whole, plan.Extract
 	props.All, props.Failures = views.Known(all.URLs), views.Known(failures.URLs)
 	props.URLs, props.Jobs, props.Requests = views.Known(plan.URLs), views.Known(plan.Jobs), views.Known(plan.Requests)
-	props.PutAside = views.Known(plan.PutAside)
+	props.Resolved = views.Known(plan.Resolved)
 	if !props.Outstanding.Known {
 		props.Outstanding = views.Known(0)
 	}

@@ -98,7 +98,7 @@ func (s *Server) resolve(c echo.Context) error {
 	return s.backFrom(c, p, level, text)
 }
 
-// unresolve is POST /failures/reopen: failures wait for a person again.
+// unresolve is POST /failures/unresolve: failures wait for a person again.
 func (s *Server) unresolve(c echo.Context) error {
 	r := c.Request()
 	if err := parseForm(r); err != nil {
@@ -111,11 +111,11 @@ func (s *Server) unresolve(c echo.Context) error {
 	}
 	done, err := s.pipeline.Unresolve(c.Request().Context(), p.ids)
 	if err != nil {
-		return fmt.Errorf("reopen failures: %w", err)
+		return fmt.Errorf("unresolve failures: %w", err)
 	}
 	level, text := "success", resolvedText(done, "waits again.", "wait again.")
 	if done == 0 {
-		level, text = "info", "Nothing was reopened: tick failures that are resolved."
+		level, text = "info", "Nothing was unresolved: tick failures that are resolved."
 	}
 	return s.backFrom(c, p, level, text)
 }

@@ -46,9 +46,9 @@ func TestResolveAGroup(t *testing.T) {
 	}
 	form.Set("note", " Taken off the shop. ")
 	got := v.submit("/failures/resolve", form)
-	want := asideCall{ids: failed[:3], note: "Taken off the shop."}
-	if len(b.pipeline.aside) != 1 || !slices.Equal(b.pipeline.aside[0].ids, want.ids) || b.pipeline.aside[0].note != want.note {
-		t.Fatalf("got %d, resolved %+v, want %+v", got.status, b.pipeline.aside, want)
+	want := resolveCall{ids: failed[:3], note: "Taken off the shop."}
+	if len(b.pipeline.resolves) != 1 || !slices.Equal(b.pipeline.resolves[0].ids, want.ids) || b.pipeline.resolves[0].note != want.note {
+		t.Fatalf("got %d, resolved %+v, want %+v", got.status, b.pipeline.resolves, want)
 	}
 	if back := got.header.Get("Location"); back != fmt.Sprintf("/failures?batch=%d", s.batch) {
 		t.Errorf("back to %q, want the batch's failures", back)
@@ -74,9 +74,9 @@ func checkResolved(t *testing.T, b *bench, v *visitor, id int64) {
 	if note := item.text("[data-testid=resolved]"); !strings.Contains(note, "Resolved by") || !strings.Contains(note, "Taken off <b>.") {
 		t.Errorf("item: got %q", note)
 	}
-	got := v.submit("/failures/reopen", item.hidden("/failures/reopen"))
-	if last := b.pipeline.aside[len(b.pipeline.aside)-1]; last.note != "" || !slices.Equal(last.ids, []int64{id}) || got.header.Get("Location") != "/items/"+idText(id) {
-		t.Errorf("reopened %+v, back to %q", last, got.header.Get("Location"))
+	got := v.submit("/failures/unresolve", item.hidden("/failures/unresolve"))
+	if last := b.pipeline.resolves[len(b.pipeline.resolves)-1]; last.note != "" || !slices.Equal(last.ids, []int64{id}) || got.header.Get("Location") != "/items/"+idText(id) {
+		t.Errorf("unresolved %+v, back to %q", last, got.header.Get("Location"))
 	}
 	for _, path := range []string{"/failures?group=x", "/failures?standing=lost", "/failures/resolve?item=x"} {
 		if got := v.get(path); got.status < 400 || got.status > 404 {

@@ -15,7 +15,8 @@ import (
 // How an outstanding item is judged: stuck is what takes stuckTimes as long as
 // 19 in 20 answers of its host took lately, and stuckFloor at least. A host with
 // fewer than stuckAnswers answers is judged by all hosts together; when there
-// is nothing to judge by, by stuckBlind.
+// is nothing to judge by, by stuckBlind. So is what the vendor has not taken: it
+// takes as long as the pace and the gates have it take.
 const (
 	stuckTimes   = 3
 	stuckFloor   = 2 * time.Minute
@@ -51,15 +52,25 @@ func (s *Server) stuckOf(ctx context.Context, b *store.Batch, shown int) (views.
 			p.Items = append(p.Items, item)
 		}
 	}
-	p.Total.More = len(open) == store.StuckLook
+	taken := 0
+	for i := range open {
+		if open[i].JobState == store.JobAccepted {
+			taken++
+		}
+	}
+	p.Total.More = taken == store.StuckLook || len(open)-taken == store.StuckUntaken
 	return p, nil
 }
 
 // judged tells whether an outstanding item is stuck, and by what.
 func judged(open *store.OpenItem, usual []store.Usual, now time.Time) (views.StuckItem, bool) {
 	item := views.StuckItem{
-		ID: idText(open.ID), URL: open.URL, Host: open.Host, JobID: idText(open.JobID), Since: open.AcceptedAt,
-		Age: now.Sub(open.AcceptedAt), Asked: open.Polls, VendorSays: open.VendorStatus,
+		ID: idText(open.ID), URL: open.URL, Host: open.Host, JobID: idText(open.JobID), Since: open.Since,
+		Age: now.Sub(open.Since), Asked: open.Polls, VendorSays: open.VendorStatus,
+	}
+	if open.JobState != store.JobAccepted {
+		item.Untaken = string(open.JobState)
+		return item, item.Age > stuckBlind
 	}
 	for _, u := range usual {
 		fits := u.Answers >= stuckAnswers && (u.All && !item.OfHost || !u.All && u.Host == open.Host)

@@ -14,7 +14,7 @@ import (
 // rerunCmd runs a batch again, or only its failures, as a new batch tied to it.
 type rerunCmd struct {
 	Batch    int64  `arg:"" help:"Number of the batch, as in its page's address."`
-	Failures bool   `help:"Run only what failed and was not put aside."`
+	Failures bool   `help:"Run only what failed and was not resolved."`
 	Name     string `help:"Name of the new batch. Default: the old one's, with (again)."`
 	DryRun   bool   `help:"Say what it would come to, and do nothing."`
 	JSON     bool   `name:"json" help:"Print one JSON object."`
@@ -27,7 +27,7 @@ type rerunSaid struct {
 	URLs     int64  `json:"urls"`
 	Jobs     int64  `json:"jobs"`
 	Requests int64  `json:"requests"`           // At most.
-	PutAside int64  `json:"put_aside"`          // Failures that are left out.
+	Resolved int64  `json:"resolved"`           // Failures that are left out.
 	BatchID  int64  `json:"batch_id,omitempty"` // Absent when nothing was made.
 }
 
@@ -61,7 +61,7 @@ func (c *rerunCmd) rerun(ctx context.Context, s *stack) (rerunSaid, error) {
 		return rerunSaid{}, err
 	}
 	said := rerunSaid{
-		Of: c.Batch, Name: plan.Name, URLs: plan.URLs, Jobs: plan.Jobs, Requests: plan.Requests, PutAside: plan.PutAside,
+		Of: c.Batch, Name: plan.Name, URLs: plan.URLs, Jobs: plan.Jobs, Requests: plan.Requests, Resolved: plan.Resolved,
 	}
 	if c.Name != "" {
 		said.Name = c.Name
@@ -88,8 +88,8 @@ func (c *rerunCmd) print(out io.Writer, said rerunSaid) error {
 	}
 	_, err := fmt.Fprintf(out, "%s, %q, %s batch %d again. URLs: %d. Jobs: %d. Requests at most: %d.\n",
 		made, said.Name, verb, said.Of, said.URLs, said.Jobs, said.Requests)
-	if err == nil && said.PutAside > 0 {
-		_, err = fmt.Fprintf(out, "Failures that were put aside and are left out: %d.\n", said.PutAside)
+	if err == nil && said.Resolved > 0 {
+		_, err = fmt.Fprintf(out, "Resolved failures that are left out: %d.\n", said.Resolved)
 	}
 	return err
 }

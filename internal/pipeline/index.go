@@ -157,20 +157,23 @@ func (p *Pipeline) noteUnsearchable(ctx context.Context, words []store.Words) {
 	}
 }
 
-// indexOld goes one group further through older results. What fails as a group
+// indexOld goes one group further through older results and keys their pages. What fails as a group
 // goes onto the list of new ones, which reads it alone.
 func (p *Pipeline) indexOld(ctx context.Context, limit int64) (bool, error) {
 	more, read := false, true
 	step := func(ctx context.Context, tx store.Tx) error {
-		rows, done, err := tx.TakeOlder(ctx, limit, indexBytes, p.now())
+		older, done, err := tx.TakeOlder(ctx, limit, indexBytes, p.now())
 		if err != nil || done {
 			return err
 		}
 		more = true
-		if !read {
-			return tx.AskWords(ctx, rows)
+		if err := keyOlder(ctx, tx, older.Keyless); err != nil {
+			return err
 		}
-		return tx.PutWords(ctx, readWords(rows, indexBytes))
+		if !read {
+			return tx.AskWords(ctx, older.Rows)
+		}
+		return tx.PutWords(ctx, readWords(older.Rows, indexBytes))
 	}
 	err := p.store.InTx(ctx, step)
 	if unsearchable(err) {
@@ -178,6 +181,16 @@ func (p *Pipeline) indexOld(ctx context.Context, limit int64) (bool, error) {
 		err = p.store.InTx(ctx, step)
 	}
 	return more, ofIndex(err)
+}
+
+// keyOlder gives results the keys by which pages are told that were stored
+// already, and the other results of a page found.
+func keyOlder(ctx context.Context, tx store.Tx, keyless []store.Keyless) error {
+	ids, keys := make([]int64, len(keyless)), make([][]byte, len(keyless))
+	for i, each := range keyless {
+		ids[i], keys[i] = each.ItemID, pageKey(each.URL)
+	}
+	return tx.PutPageKeys(ctx, ids, keys)
 }
 
 // readWords takes the beginning of each result's text, at most that many bytes.

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"rollcall/internal/pipeline"
+	"rollcall/internal/preflight"
 	"rollcall/store"
 	"rollcall/store/storetest"
 )
@@ -101,6 +103,24 @@ func (l *library) want(what string, q store.Search, want ...int64) {
 	}
 }
 
+// keyed checks that results from before there were keys of pages got theirs.
+func (l *library) keyed(items ...int64) {
+	l.t.Helper()
+	for _, item := range items {
+		var key []byte
+		if err := l.store.SQL().QueryRowContext(l.t.Context(), `SELECT page_key FROM results WHERE item_id = $1`, item).Scan(&key); err != nil {
+			l.t.Fatal(err)
+		}
+		var url string
+		if err := l.store.SQL().QueryRowContext(l.t.Context(), `SELECT url FROM items WHERE id = $1`, item).Scan(&url); err != nil {
+			l.t.Fatal(err)
+		}
+		if want := preflight.Key(preflight.Canonical(url, false, false)); !bytes.Equal(key, want[:]) {
+			l.t.Errorf("the page of item %d is told by %x, want %x", item, key, want)
+		}
+	}
+}
+
 // TestSearch: what was stored, before there was search and since, is found by
 // its words, newest first, and narrowed by batch, host and time.
 func TestSearch(t *testing.T) {
@@ -119,6 +139,7 @@ func TestSearch(t *testing.T) {
 	if got, err := l.store.SearchBacklog(t.Context()); err != nil || got.Any() {
 		t.Errorf("backlog after: got %+v, %v, want none", got, err)
 	}
+	l.keyed(first, second)
 	day := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	for what, tc := range map[string]struct {
 		q    store.Search

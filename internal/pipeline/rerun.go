@@ -19,7 +19,7 @@ const rerunGroup = 5000
 // Again is what a person or a program wants run again.
 type Again struct {
 	BatchID int64
-	// Failures runs only what failed and was not put aside.
+	// Failures runs only what failed and was not resolved.
 	Failures  bool
 	Name      string // Of the new batch; "" makes one up.
 	CreatedBy *int64 // A user; nil for the command line.
@@ -34,7 +34,7 @@ type RerunPlan struct {
 	URLs     int64
 	Jobs     int64
 	Requests int64 // That it costs at most.
-	PutAside int64 // Failures that are left out, since a person put them aside.
+	Resolved int64 // Failures that are left out, since a person resolved them.
 	// Whole reports that a batch of the kind cannot be run again in part.
 	Whole bool
 	// Extract reports that the new batch is fetched by jobs, and the old was not.
@@ -59,10 +59,10 @@ func (p *Pipeline) PlanRerun(ctx context.Context, batchID int64, failures bool) 
 	case plan.Whole:
 		plan.URLs = 1
 	case failures:
-		if plan.PutAside, err = p.store.CountPutAside(ctx, batchID); err != nil {
+		if plan.Resolved, err = p.store.CountResolved(ctx, batchID); err != nil {
 			return RerunPlan{}, err
 		}
-		plan.URLs = b.Failed - plan.PutAside
+		plan.URLs = b.Failed - plan.Resolved
 	}
 	plan.Requests = plan.URLs
 	if plan.Whole {

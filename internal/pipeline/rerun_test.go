@@ -74,7 +74,7 @@ func TestRunAgain(t *testing.T) {
 	before := r.text(`SELECT to_jsonb(b)::text FROM batches b WHERE id = $1`, old) + r.text(`SELECT jsonb_agg(i ORDER BY id)::text FROM items i WHERE batch_id = $1`, old)
 
 	plan, err := r.pipe.PlanRerun(t.Context(), old, true)
-	if err != nil || plan.URLs != 2 || plan.Jobs != 1 || plan.Requests != 2 || plan.PutAside != 1 || plan.Name != "prices (failures again)" {
+	if err != nil || plan.URLs != 2 || plan.Jobs != 1 || plan.Requests != 2 || plan.Resolved != 1 || plan.Name != "prices (failures again)" {
 		t.Errorf("got the plan %+v, %v", plan, err)
 	}
 	ask := pipeline.Again{BatchID: old, Failures: true, Token: "once"}

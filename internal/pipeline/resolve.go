@@ -10,57 +10,56 @@ import (
 	"rollcall/store"
 )
 
-// resolvedFacts are the failures that a person put aside, and why.
+// resolvedFacts are the failures that a person resolved, and why.
 type resolvedFacts struct {
 	manyFacts
 	Note string `json:"note,omitempty"`
 }
 
-// Resolve puts failures aside with a note: those of the items that had failed
-// by the given time and wait for a person. They stay failed in the roll call.
-// Doing it twice does it once. It returns how many it put aside.
+// Resolve has failures wait for nobody, with a note why: those of the items that
+// had failed by the given time and wait for a person. They stay failed in the
+// roll call. Doing it twice does it once. It returns how many it resolved.
 func (p *Pipeline) Resolve(ctx context.Context, itemIDs []int64, note string, before time.Time) (int64, error) {
-	return p.putAside(ctx, itemIDs, "item.resolve", note, func(ctx context.Context, tx store.Tx, ids []int64) ([]store.PutAside, error) {
+	return p.standAnew(ctx, itemIDs, "item.resolve", note, func(ctx context.Context, tx store.Tx, ids []int64) ([]store.Resolved, error) {
 		return tx.Resolve(ctx, ids, note, before, p.now())
 	})
 }
 
-// Unresolve puts failures back among those that wait for a person. It returns
-// how many it put back.
+// Unresolve has resolved failures wait for a person again. It returns how many.
 func (p *Pipeline) Unresolve(ctx context.Context, itemIDs []int64) (int64, error) {
-	return p.putAside(ctx, itemIDs, "item.unresolve", "", func(ctx context.Context, tx store.Tx, ids []int64) ([]store.PutAside, error) {
+	return p.standAnew(ctx, itemIDs, "item.unresolve", "", func(ctx context.Context, tx store.Tx, ids []int64) ([]store.Resolved, error) {
 		return tx.Unresolve(ctx, ids)
 	})
 }
 
-type putting func(ctx context.Context, tx store.Tx, ids []int64) ([]store.PutAside, error)
+type moving func(ctx context.Context, tx store.Tx, ids []int64) ([]store.Resolved, error)
 
-// putAside does it in transactions of bounded size.
-func (p *Pipeline) putAside(ctx context.Context, ids []int64, what, note string, put putting) (int64, error) {
+// standAnew gives failures their other standing, in transactions of bounded size.
+func (p *Pipeline) standAnew(ctx context.Context, ids []int64, what, note string, move moving) (int64, error) {
 	var total int64
 	for len(ids) > 0 {
 		some := ids[:min(len(ids), resubmitGroup)]
 		ids = ids[len(some):]
-		var done []store.PutAside
+		var done []store.Resolved
 		err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 			var err error
-			if done, err = put(ctx, tx, some); err != nil || len(done) == 0 {
+			if done, err = move(ctx, tx, some); err != nil || len(done) == 0 {
 				return err
 			}
-			return p.tellAside(ctx, tx, what, note, done)
+			return p.tellStanding(ctx, tx, what, note, done)
 		})
 		if err != nil {
 			return total, fmt.Errorf("%s: %w", what, err)
 		}
 		total += int64(len(done))
 	}
-	p.log.InfoContext(ctx, "failures put aside or back by a person", slog.String("what", what), slog.Int64("items", total))
+	p.log.InfoContext(ctx, "failures resolved or unresolved by a person", slog.String("what", what), slog.Int64("items", total))
 	return total, nil
 }
 
-// tellAside writes the line of the audit log and has the batches' pages ask
+// tellStanding writes the line of the audit log and has the batches' pages ask
 // again.
-func (p *Pipeline) tellAside(ctx context.Context, tx store.Tx, what, note string, done []store.PutAside) error {
+func (p *Pipeline) tellStanding(ctx context.Context, tx store.Tx, what, note string, done []store.Resolved) error {
 	ids, batches := make([]int64, len(done)), map[int64]bool{}
 	for i, each := range done {
 		ids[i] = each.ID
