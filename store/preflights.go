@@ -176,14 +176,27 @@ func (t Tx) sweep(ctx context.Context, id int64, over bool) error {
 	gone, err := affected(t.db.NewRaw(`DELETE FROM preflight_lines WHERE preflight_id = ?id AND number IN (
 		SELECT number FROM preflight_lines WHERE preflight_id = ?id ORDER BY number LIMIT ?limit)`,
 		named{"id": id, "limit": sweptLines}).Exec(ctx))
-	if err != nil || gone == sweptLines {
+	if err != nil {
 		return err
+	}
+	if gone == sweptLines {
+		return t.overForAll(ctx, id, over)
 	}
 	last := `UPDATE preflights SET pasted = NULL, upload = NULL, headers_sealed = NULL WHERE id = ?`
 	if over {
 		last = `DELETE FROM preflights WHERE id = ?`
 	}
 	_, err = t.db.NewRaw(last, id).Exec(ctx)
+	return translate(err)
+}
+
+// overForAll ends the time of a preflight that is half removed by every clock:
+// one that is behind would still take what is left of it for the whole.
+func (t Tx) overForAll(ctx context.Context, id int64, over bool) error {
+	if !over {
+		return nil
+	}
+	_, err := t.db.NewRaw(`UPDATE preflights SET expires_at = 'epoch' WHERE id = ? AND expires_at > 'epoch'`, id).Exec(ctx)
 	return translate(err)
 }
 

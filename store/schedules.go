@@ -152,6 +152,18 @@ func (t Tx) HasScheduleRun(ctx context.Context, id int64, due time.Time) (bool, 
 	return has, translate(err)
 }
 
+// LastDue is the last time of a schedule that the clock has taken up; zero when
+// there is none.
+func (t Tx) LastDue(ctx context.Context, id int64) (time.Time, error) {
+	var due []time.Time
+	err := t.db.NewRaw(`SELECT due_at FROM schedule_runs WHERE schedule_id = ? AND pressed_by = '' ORDER BY due_at DESC LIMIT 1`, id).
+		Scan(ctx, &due)
+	if err != nil || len(due) == 0 {
+		return time.Time{}, translate(err)
+	}
+	return due[0], nil
+}
+
 // SetLastBatch notes the batch that a schedule made last.
 func (t Tx) SetLastBatch(ctx context.Context, id, batchID int64) error {
 	_, err := t.db.NewRaw(`UPDATE schedules SET last_batch_id = ? WHERE id = ?`, batchID, id).Exec(ctx)

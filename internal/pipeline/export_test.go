@@ -3,7 +3,9 @@ package pipeline
 import (
 	"context"
 	"net/http"
+	"time"
 
+	"rollcall/internal/preflight"
 	"rollcall/store"
 )
 
@@ -14,6 +16,18 @@ func (p *Pipeline) SealSecret(webhookID int64, version int, secret string) []byt
 
 // GroupQueue is how many deliveries may wait for a commit.
 const GroupQueue = groupQueue
+
+// SeatWait sets how long a preflight waits to be read.
+func (p *Pipeline) SeatWait(d time.Duration) { p.seats.wait = d }
+
+// MaxKeptCells bounds the cells of a preflight.
+const MaxKeptCells = maxKeptCells
+
+// KeepCells takes a line with cells behind so many others.
+func KeepCells(ctx context.Context, before int, cells ...string) error {
+	r := &lineReading{cells: before}
+	return r.take(ctx, preflight.Line{Number: 1, Verdict: preflight.Invalid, Extra: cells})
+}
 
 // EveryFull is the schedule of the reconcile timer.
 type EveryFull = everyFull

@@ -170,6 +170,7 @@ type Pipeline struct {
 	clock   clock
 	alarms  alarms
 	seen    seenBatches
+	seats   *seats // Of those who read preflights.
 
 	stop    context.CancelFunc
 	loops   sync.WaitGroup
@@ -192,6 +193,7 @@ func New(cfg Config) (*Pipeline, error) {
 		cfg: cfg, store: cfg.Store, vendor: cfg.Vendor, log: cfg.Logger, now: cfg.Now, sealer: box,
 		limiter: rate.NewLimiter(rate.Limit(cfg.VendorRPS), max(1, int(cfg.VendorRPS))),
 	}
+	p.seats = newSeats(preflightSeats, seatWait)
 	p.gates = newGateWatch(p)
 	p.secrets = newSecretCache(p)
 	p.mode = newModeWatch(p)

@@ -57,11 +57,17 @@ type PreflightInput struct {
 
 // Preflight keeps what was pasted and uploaded, reads it, and returns the
 // preflight's id. It returns *InvalidSubmission, having kept nothing, when a
-// field is wrong; what is wrong with lines is for the preflight to show.
+// field is wrong; what is wrong with lines is for the preflight to show. ErrBusy
+// says that too many are being read, and that nothing was kept.
 func (p *Pipeline) Preflight(ctx context.Context, in PreflightInput) (int64, error) {
 	if err := checkStored(in.Choices, in.StoredDays); err != nil {
 		return 0, err
 	}
+	leave, err := p.seats.take(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
 	in.Submission = in.withDefaults()
 	if err := p.withKept(ctx, &in); err != nil {
 		return 0, err
@@ -234,7 +240,8 @@ func fileName(name string) string {
 	return clip(name, maxFileName)
 }
 
-// Reread reads a preflight's content again, as it is now to be read.
+// Reread reads a preflight's content again, as it is now to be read. ErrBusy is
+// as of Preflight.
 func (p *Pipeline) Reread(ctx context.Context, id int64, owner *int64, c Choices, storedDays int) error {
 	if err := checkStored(c, storedDays); err != nil {
 		return err
@@ -246,6 +253,11 @@ func (p *Pipeline) Reread(ctx context.Context, id int64, owner *int64, c Choices
 	if f.BatchID != nil {
 		return nil // Its page leads to the batch.
 	}
+	leave, err := p.seats.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if f.Pasted, f.Upload, err = p.store.PreflightContent(ctx, id); err != nil {
 		return err
 	}
@@ -300,10 +312,16 @@ func (p *Pipeline) sweepPreflights(ctx context.Context) (int, error) {
 
 // SubmitPreflight submits what a reading of a preflight accepts, and keeps what
 // it does not with the batch. A second call makes nothing and is answered with
-// the first's batch. ErrReadAgain says that another reading has come since.
+// the first's batch. ErrReadAgain says that another reading has come since, or
+// that its lines are not all there; ErrBusy is as of Preflight.
 func (p *Pipeline) SubmitPreflight(ctx context.Context, id int64, owner *int64, reading int) (Submitted, error) {
+	leave, err := p.seats.take(ctx)
+	if err != nil {
+		return Submitted{}, err
+	}
+	defer leave()
 	var done Submitted
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		// Whoever comes second waits here, and then sees what the first made.
 		f, err := tx.LockPreflight(ctx, id, owner, p.now())
 		if err != nil {

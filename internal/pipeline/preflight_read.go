@@ -24,6 +24,9 @@ const (
 	// maxKeptBytes bounds what is kept of all lines: a packed file may hold a
 	// thousand times its own size.
 	maxKeptBytes = 64 << 20
+	// maxKeptCells bounds the cells beside the URLs: an empty one takes up memory,
+	// too.
+	maxKeptCells = 4_000_000
 )
 
 // lineReading takes the lines of one reading.
@@ -34,6 +37,7 @@ type lineReading struct {
 	keys  [][]byte // Of the lines that would be sent, in their order.
 	sent  []int    // Where in lines they are.
 	bytes int
+	cells int
 	// What was left out as stored, and the hosts of what was not.
 	leftAccepted, leftFixed int
 	hosts                   map[string]int
@@ -85,9 +89,13 @@ func (r *lineReading) take(ctx context.Context, l preflight.Line) error {
 		line.DuplicateOf = &of
 	}
 	r.bytes += len(line.Original) + len(line.URL)
-	for _, cell := range l.Extra {
+	for _, cell := range withoutEmptyEnd(l.Extra) {
 		line.Extra = append(line.Extra, clip(cell, maxKeptText))
 		r.bytes += min(len(cell), maxKeptText)
+	}
+	if r.cells += len(line.Extra); r.cells > maxKeptCells {
+		return &preflight.FileError{Line: l.Number, Reason: fmt.Sprintf("over %d million cells stand beside the URLs; "+
+			"leave columns out, or submit it in several parts", maxKeptCells/1_000_000)}
 	}
 	if r.bytes > maxKeptBytes {
 		return &preflight.FileError{Line: l.Number, Reason: fmt.Sprintf("the file holds over %d MB of text when it is unpacked", maxKeptBytes>>20)}
@@ -100,6 +108,14 @@ func (r *lineReading) take(ctx context.Context, l preflight.Line) error {
 		return nil
 	}
 	return r.flush(ctx)
+}
+
+// withoutEmptyEnd drops the empty cells at the end.
+func withoutEmptyEnd(cells []string) []string {
+	for len(cells) > 0 && cells[len(cells)-1] == "" {
+		cells = cells[:len(cells)-1]
+	}
+	return cells
 }
 
 // flush writes what was taken.
@@ -210,7 +226,7 @@ func (p *Pipeline) readingLines(ctx context.Context, tx store.Tx, f *store.Prefl
 	err := eachPreflightLine(ctx, tx.Queries, f.ID, store.Sent(), func(l *store.PreflightLine) error {
 		out.urls = append(out.urls, l.URL)
 		if len(found.Columns) > 0 {
-			out.extras = append(out.extras, withCells(l.Extra, len(found.Columns)))
+			out.extras = append(out.extras, orEmpty(l.Extra))
 		}
 		return nil
 	})
@@ -229,16 +245,34 @@ func (p *Pipeline) readingLines(ctx context.Context, tx store.Tx, f *store.Prefl
 		return nil
 	})
 	out.total = int64(len(out.urls) + len(out.rejected))
+	if err == nil {
+		err = isWhole(f, out.total)
+	}
 	if err == nil && len(out.urls) == 0 {
 		err = invalidField("urls", "not one of the lines is left to be submitted")
 	}
 	return out, found, err
 }
 
-// withCells gives a line that ends early the columns it lacks.
-func withCells(cells []string, n int) []string {
-	for len(cells) < n {
-		cells = append(cells, "")
+// isWhole reports ErrReadAgain when not all lines of a reading are there any
+// more: a part of a list is never submitted for the list.
+func isWhole(f *store.Preflight, lines int64) error {
+	var sum Totals
+	if err := json.Unmarshal(f.Totals, &sum); err != nil {
+		return fmt.Errorf("totals of preflight %d: %w", f.ID, err)
+	}
+	if lines != int64(sum.Submitted) {
+		return ErrReadAgain
+	}
+	return nil
+}
+
+// orEmpty tells a line without a cell in any column from one of a list without
+// columns. It gets no empty cells: a short file of short lines under wide
+// headers would become a thousand times its size.
+func orEmpty(cells []string) []string {
+	if cells == nil {
+		return []string{}
 	}
 	return cells
 }

@@ -79,9 +79,7 @@ func (p *Pipeline) AddSchedule(ctx context.Context, f ScheduleForm) (*store.Sche
 		Name: scheduleName(f.Name, b.Name), TemplateBatchID: b.ID, Cron: CleanCron(f.Cron), Zone: f.Zone,
 		CreatedBy: f.CreatedBy, CreatedAt: now, NextAt: nextOf(times, now),
 	}
-	if f.Token != "" {
-		s.SubmitToken = &f.Token
-	}
+	s.SubmitToken = formToken(f.Token, f.CreatedBy, strconv.FormatInt(b.ID, 10), f.Name, s.Cron, s.Zone)
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.InsertSchedule(ctx, s); err != nil {
 			return err
@@ -89,7 +87,7 @@ func (p *Pipeline) AddSchedule(ctx context.Context, f ScheduleForm) (*store.Sche
 		return p.auditSchedule(ctx, tx, "make", s.ID, nil, factsOf(s))
 	})
 	if errors.Is(err, store.ErrTaken) && s.SubmitToken != nil {
-		return p.store.ScheduleOfToken(ctx, f.Token)
+		return p.store.ScheduleOfToken(ctx, *s.SubmitToken)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the schedule: %w", err)
@@ -101,7 +99,21 @@ func scheduleName(typed, batch string) string {
 	if typed = strings.TrimSpace(store.CleanText(typed)); typed != "" {
 		return typed
 	}
-	return batch
+	// Batches that were named by earlier releases may have a longer name.
+	return clipRunes(batch, maxName)
+}
+
+// nextAfterRuns is the next time after now, and after what the clock has run: it
+// may have been a clock ahead of this one, and no time runs twice.
+func nextAfterRuns(ctx context.Context, tx store.Tx, id int64, t Times, now time.Time) (*time.Time, error) {
+	last, err := tx.LastDue(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if last.After(now) {
+		now = last
+	}
+	return nextOf(t, now), nil
 }
 
 // nextOf is the next time after a moment; nil when none follows.
@@ -123,7 +135,9 @@ func (p *Pipeline) ChangeSchedule(ctx context.Context, id int64, f ScheduleForm)
 	return p.moveSchedule(ctx, id, "change", func(ctx context.Context, tx store.Tx, s *store.Schedule) (bool, error) {
 		s.Name, s.Cron, s.Zone = scheduleName(f.Name, s.Name), CleanCron(f.Cron), f.Zone
 		if s.PausedAt == nil {
-			s.NextAt = nextOf(times, p.now())
+			if s.NextAt, err = nextAfterRuns(ctx, tx, id, times, p.now()); err != nil {
+				return false, err
+			}
 		}
 		return tx.ChangeSchedule(ctx, s)
 	})
@@ -146,7 +160,10 @@ func (p *Pipeline) ResumeSchedule(ctx context.Context, id int64) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		s.PausedBy, s.NextAt = "", nextOf(times, p.now())
+		s.PausedBy = ""
+		if s.NextAt, err = nextAfterRuns(ctx, tx, id, times, p.now()); err != nil {
+			return false, err
+		}
 		return tx.ResumeSchedule(ctx, id, s.NextAt)
 	})
 }

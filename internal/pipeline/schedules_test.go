@@ -279,3 +279,45 @@ func TestScheduleThatAlwaysFails(t *testing.T) {
 	r.tick(r.pipe)
 	r.wantTurns(s.ID, fmt.Sprint(turns, ", 06 09:05 started ", r.number(`SELECT max(id) FROM batches`)))
 }
+
+// TestScheduleChangedByAClockBehind doesn't go back to a time that the clock of
+// another process has run.
+func TestScheduleChangedByAClockBehind(t *testing.T) {
+	t.Parallel()
+	var c handClock
+	c.set(t, "2026-11-02T08:00:00Z")
+	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: func(cfg *pipeline.Config) { cfg.Now = c.now }})
+	template := r.submit(store.KindBatch, "https://a.test/1")
+	r.endWith(template)
+	form := pipeline.ScheduleForm{BatchID: template, Name: "p", Cron: "0 * * * *", Zone: "UTC"}
+	s, err := r.pipe.AddSchedule(t.Context(), form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.set(t, "2026-11-02T09:00:01Z")
+	r.tick(r.pipe)
+	made := r.number(`SELECT max(id) FROM batches`)
+	r.endWith(made)
+	c.set(t, "2026-11-02T08:59:59Z")
+	next := func(after string) {
+		t.Helper()
+		if got := r.text(`SELECT to_char(next_at AT TIME ZONE 'UTC', 'DD HH24:MI') FROM schedules`); got != "02 10:00" {
+			t.Errorf("after %s, the next time is %s", after, got)
+		}
+	}
+	form.Name = "q"
+	if changed, err := r.pipe.ChangeSchedule(t.Context(), s.ID, form); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	next("a change")
+	if paused, err := r.pipe.PauseSchedule(t.Context(), s.ID); err != nil || !paused {
+		t.Fatal(paused, err)
+	}
+	if resumed, err := r.pipe.ResumeSchedule(t.Context(), s.ID); err != nil || !resumed {
+		t.Fatal(resumed, err)
+	}
+	next("a pause")
+	c.set(t, "2026-11-02T10:00:01Z")
+	r.tick(r.pipe)
+	r.wantTurns(s.ID, fmt.Sprintf("02 09:00 started %d, 02 10:00 started %d", made, r.number(`SELECT max(id) FROM batches`)))
+}

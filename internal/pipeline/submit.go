@@ -224,16 +224,27 @@ func (p *Pipeline) newBatch(s Submission, lines *read) (*store.Batch, error) {
 // tokenOf tells a form that is sent twice by its token and all that is in it: a
 // form that a person went back to, and changed, is another.
 func tokenOf(s Submission, options []byte) *string {
-	if s.Token == "" {
+	all := []string{string(s.Kind), s.Name, s.Text, string(options), strconv.FormatBool(s.LeaveOutBad), strconv.FormatBool(s.KeepDuplicates)}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		all = append(all, name, s.Headers[name])
+	}
+	return formToken(s.Token, s.CreatedBy, all...)
+}
+
+// formToken is what is kept of a form's token: a hash of it, of who sends the
+// form, and of all that it says. nil when it has none.
+func formToken(token string, by *int64, all ...string) *string {
+	if token == "" {
 		return nil
 	}
-	sum := sha256.New()
-	put(sum, s.Token, string(s.Kind), s.Name, s.Text, string(options), strconv.FormatBool(s.LeaveOutBad), strconv.FormatBool(s.KeepDuplicates))
-	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		put(sum, name, s.Headers[name])
+	sum, who := sha256.New(), ""
+	if by != nil {
+		who = strconv.FormatInt(*by, 10)
 	}
-	token := hex.EncodeToString(sum.Sum(nil))
-	return &token
+	put(sum, token, who)
+	put(sum, all...)
+	kept := hex.EncodeToString(sum.Sum(nil))
+	return &kept
 }
 
 // defaultName names a batch after its first page's host.
@@ -243,9 +254,9 @@ func defaultName(urls []string) string {
 		host = u.Hostname()
 	}
 	if len(urls) == 1 {
-		return clip(host, maxName)
+		return clipRunes(host, maxName)
 	}
-	return fmt.Sprintf("%s and %d more", clip(host, maxName/2), len(urls)-1)
+	return fmt.Sprintf("%s and %d more", clipRunes(host, maxName/2), len(urls)-1)
 }
 
 // writeBatch writes everything a submission makes. Jobs come before items, so
