@@ -117,7 +117,8 @@ func startBrowser(t *testing.T) context.Context {
 	if path == "" {
 		t.Skip("no Chromium on PATH")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true)) // Nothing here needs a GPU to be played by the processor.
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...) // It ends in a cleanup, after t.Context is over.
 	t.Cleanup(cancelAllocator)
 	browser, cancelBrowser := chromedp.NewContext(allocator)

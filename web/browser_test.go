@@ -40,7 +40,8 @@ func openTab(t *testing.T) *tab {
 	if path == "" {
 		t.Skip("no Chromium on PATH")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true)) // Nothing here needs a GPU to be played by the processor.
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...) // It ends in a cleanup, after t.Context is over.
 	t.Cleanup(cancelAllocator)
 	browser, cancel := chromedp.NewContext(allocator)
