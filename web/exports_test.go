@@ -43,6 +43,7 @@ func TestExportsOfABatch(t *testing.T) {
 	if err := json.Unmarshal([]byte(manifest.body), &m); err != nil || !m.Complete || m.Rows != 4 || m.SHA256 != fmt.Sprintf("%x", sha256.Sum256([]byte(file.body))) {
 		t.Errorf("manifest: got %s, %v", manifest.body, err)
 	}
+	b.largeInTheBackground(t, alice, s.batch)
 	values.Set("behind", "on")
 	values.Set("format", "jsonl")
 	made := alice.submit("/exports", values)
@@ -53,6 +54,28 @@ func TestExportsOfABatch(t *testing.T) {
 	if n := b.id(t, `SELECT count(*) FROM audit_log WHERE what IN ('export.items', 'export.download') AND user_id IS NOT NULL`); n != 4 {
 		t.Errorf("%d lines of the audit log tell who took data, want 4", n)
 	}
+}
+
+// largeInTheBackground: what is too large, or nobody knows how large, to be sent
+// at once is said to be, on the form and by whoever asks for it directly; the form
+// then needs no second look.
+func (b *bench) largeInTheBackground(t *testing.T, v *visitor, batch int64) {
+	t.Helper()
+	b.exec(t, `UPDATE batches SET accepted = accepted + 100000, submitted = submitted + 100000 WHERE id = $1`, batch)
+	path := fmt.Sprintf("/exports/new?batch=%d", batch)
+	form := v.get(path)
+	if got := form.text("[data-testid=picked]"); form.doc.Find("[data-testid=too-large]").Length() != 1 || !strings.Contains(got, "100,0") {
+		t.Errorf("a large one: got %q", got)
+	}
+	values := typed(form, "[data-testid=export-form]")
+	if where := v.submit("/exports", values).header.Get("Location"); strings.Contains(where, "/export?") || !strings.HasPrefix(where, "/exports/") {
+		t.Errorf("a large one leads to %q, want it made in the background", where)
+	}
+	values.Del("large")
+	if where := v.get(v.submit("/exports", values).header.Get("Location")); where.status != http.StatusSeeOther || !strings.HasPrefix(where.header.Get("Location"), "/exports/new?") {
+		t.Errorf("asked for at once: got %d to %q, want the form", where.status, where.header.Get("Location"))
+	}
+	b.exec(t, `UPDATE batches SET accepted = accepted - 100000, submitted = submitted - 100000 WHERE id = $1`, batch)
 }
 
 // typed is what a form would send as it is.
@@ -123,6 +146,23 @@ func (b *bench) takenBy(t *testing.T, path string, alice, bob, admin *visitor) {
 	if got := alice.do(r); got.status != http.StatusPartialContent || got.body != string(whole[1048570:1048586]) {
 		t.Errorf("a range over two pieces: got %d and %q", got.status, got.body)
 	}
+	if n := b.id(t, `SELECT downloads FROM exports WHERE id = $1`, id); n != 2 {
+		t.Errorf("%d downloads are counted, want 2: going on with one is none", n)
+	}
+	second := b.as(t, store.RoleAdmin)
+	r = second.request(http.MethodGet, path+"/download", nil)
+	r.Header.Set("Range", "bytes=16-")
+	if got := second.do(r); got.status != http.StatusPartialContent || b.id(t, `SELECT downloads FROM exports WHERE id = $1`, id) != 3 {
+		t.Errorf("whoever begins in the middle: got %d, want it counted", got.status)
+	}
+	b.exec(t, `UPDATE exports SET expires_at = now() - interval '1 s' WHERE id = $1`, id)
+	if got := alice.get(path + "/download"); got.status != http.StatusGone {
+		t.Errorf("past its time, and not removed yet: got %d, want 410", got.status)
+	}
+	if got := alice.get(path); !strings.Contains(got.text("main"), "Expired") || got.doc.Find("[data-testid=download]").Length() != 0 {
+		t.Errorf("past its time: its page says %q", got.text("main"))
+	}
+	b.exec(t, `UPDATE exports SET expires_at = now() + interval '1 h' WHERE id = $1`, id)
 	for _, each := range []string{path, path + "/download", path + "/manifest.json", path + "/live"} {
 		if got := bob.get(each); got.status != http.StatusNotFound {
 			t.Errorf("%s of somebody else: got %d, want 404", each, got.status)

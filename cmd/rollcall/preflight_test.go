@@ -108,10 +108,10 @@ func TestPreflightWritesWhatIsRejected(t *testing.T) {
 	}
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	want := [][]string{
-		{"line", "verdict", "reason", "duplicate_of", "id", "url", "name", "column 4"},
-		{"5", "duplicate", "is the same as line 2", "2", "3", "https://A.test:443/1", "two\nlines", ""},
-		{"7", "invalid", "holds a control character", "", "4", "nonsense\x1b[2J", "", ""},
-		{"8", "invalid", "has 4 columns, not 3", "", "6", "https://a.test", "y", "z"},
+		{"url", "id", "name", "line", "verdict", "reason", "duplicate_of", "more_cells"},
+		{"https://A.test:443/1", "3", "two\nlines", "5", "duplicate", "is the same as line 2", "2", ""},
+		{"nonsense\x1b[2J", "4", "", "7", "invalid", "holds a control character", "", ""},
+		{"https://a.test", "6", "y", "8", "invalid", "has 4 columns, not 3", "", "z"},
 	}
 	if diff := cmp.Diff(want, rows); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
@@ -122,6 +122,10 @@ func TestPreflightWritesWhatIsRejected(t *testing.T) {
 	again := preflightOf(t, "again.csv", string(text), "--json")
 	if !strings.Contains(again.out, `"url_column":"url"`) || again.code != 1 {
 		t.Errorf("what was written reads as %+v", again)
+	}
+	preflightOf(t, "formulas.csv", "id;url\n=1+1;@nonsense\x1b\n", "-o", file)
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "\n'@nonsense\x1b,'=1+1,") {
+		t.Errorf("formulas: got %q, %v", text, err)
 	}
 }
 
