@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -71,6 +72,9 @@ func auditedJSON(side any) (json.RawMessage, error) {
 	if len(raw) > mostAudited {
 		return json.RawMessage(`"too large to keep"`), nil
 	}
-	// A NUL passes JSON, and the database's text does not take it.
-	return json.RawMessage(CleanText(string(raw))), nil
+	return json.RawMessage(withoutNUL.Replace(CleanText(string(raw)))), nil
 }
+
+// withoutNUL replaces the NULs of JSON, which are escaped there and which the
+// database refuses all the same. A backslash that is escaped escapes nothing.
+var withoutNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, `\ufffd`) //nolint:gochecknoglobals // A constant.

@@ -313,7 +313,7 @@ func tryItem(t *testing.T, s *store.Store, state, who, what string) bool {
 // reopen makes the item outstanding again if it failed or was cancelled, and
 // counts that. It tries the update whatever was locked, which has a guard too.
 func reopen(ctx context.Context, tx store.Tx, item, job int64, counts *store.Counts) (bool, error) {
-	locked, err := tx.LockEnded(ctx, []int64{item})
+	locked, err := tx.LockEnded(ctx, []int64{item}, store.AsPlanned{})
 	if err != nil {
 		return false, err
 	}

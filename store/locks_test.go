@@ -100,7 +100,7 @@ func lockingItems() []locking {
 			return len(got) == 1, err
 		}},
 		{"LockEnded", store.JobSettled, store.ItemFailed, func(ctx context.Context, tx store.Tx, _, item int64) (bool, error) {
-			got, err := tx.LockEnded(ctx, []int64{item})
+			got, err := tx.LockEnded(ctx, []int64{item}, store.AsPlanned{})
 			return len(got) == 1, err
 		}},
 		{"MoveItems", store.JobSplit, store.ItemOutstanding, func(ctx context.Context, tx store.Tx, job, item int64) (bool, error) {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,33 @@ func TestAuditLogIsWrittenOnce(t *testing.T) {
 	}
 	if rows, _, err := s.PageAudit(t.Context(), store.AuditFilter{}, store.Key{}, 10); err != nil || len(rows) != 1 || rows[0].Who != "rollcall" {
 		t.Errorf("got %+v, %v", rows, err)
+	}
+}
+
+// TestAuditTakesAnyText: what people type may hold anything, and is kept as far
+// as the database's text takes it.
+func TestAuditTakesAnyText(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, typed := range []string{"a\x00b", "\x00", "\xff", `\u0000`, `\\u0000`, "\\\x00", "\u2028<>&", `"`, strings.Repeat("\x00", 2000)} {
+		kept := map[string]string{}
+		err := s.Audit(store.WithActor(t.Context(), store.Actor{Name: typed, Source: typed}), moment, store.Change{
+			What: "test.done", Kind: "thing", ID: typed, Before: map[string]string{typed: typed}, After: map[string]string{"note": typed},
+		})
+		if err != nil {
+			t.Errorf("%.20q: %v", typed, err)
+			continue
+		}
+		rows, _, err := s.PageAudit(t.Context(), store.AuditFilter{}, store.Key{}, 1)
+		if err != nil || len(rows) != 1 || json.Unmarshal(rows[0].After, &kept) != nil {
+			if len(typed) < 100 {
+				t.Errorf("%.20q: got %+v, %v", typed, rows, err)
+			}
+			continue
+		}
+		if kept["note"] != store.CleanText(typed) {
+			t.Errorf("%.20q: kept %q", typed, kept["note"])
+		}
 	}
 }
 

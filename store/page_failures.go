@@ -69,8 +69,8 @@ func failed(q *bun.SelectQuery, code string) *bun.SelectQuery {
 // maxFailureCodes bounds the choice of codes.
 const maxFailureCodes = 100
 
-// PageFailureCodes lists the codes of the failures that wait, by name. It
-// jumps along the index from one code to the next, however many rows each has.
+// PageFailureCodes lists the codes of all failures, resolved ones too, by name.
+// It jumps along the index from one code to the next, however many rows each has.
 func (q Queries) PageFailureCodes(ctx context.Context) ([]string, error) {
 	var codes []string
 	err := q.db.NewRaw(`WITH RECURSIVE codes AS (

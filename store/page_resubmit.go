@@ -43,7 +43,7 @@ func (q Queries) PageAgain(ctx context.Context, itemIDs []int64, before time.Tim
 	if len(itemIDs) == 0 {
 		return Again{}, nil
 	}
-	return q.again(ctx, q.ended(itemIDs, before).Column("id"), urlsPerJob)
+	return q.again(ctx, q.ended(itemIDs, AsPlanned{Before: before}).Column("id"), urlsPerJob)
 }
 
 // PageAgainMatching sums up the failures that match, at most the given number
@@ -66,13 +66,12 @@ func (q Queries) PageEnded(ctx context.Context, itemIDs []int64, before time.Tim
 		return nil, nil
 	}
 	var items []Item
-	if err := q.ended(itemIDs, before).Order("i.id").Scan(ctx, &items); err != nil {
+	if err := q.ended(itemIDs, AsPlanned{Before: before}).Order("i.id").Scan(ctx, &items); err != nil {
 		return nil, translate(err)
 	}
 	return q.itemRows(ctx, items)
 }
 
-func (q Queries) ended(itemIDs []int64, before time.Time) *bun.SelectQuery {
-	return q.db.NewSelect().Model((*Item)(nil)).Where("i.id IN (?)", bun.List(itemIDs)).
-		Where("i.state IN ('failed', 'cancelled')").Where("i.ended_at <= ?", before)
+func (q Queries) ended(itemIDs []int64, as AsPlanned) *bun.SelectQuery {
+	return as.narrow(q.db.NewSelect().Model((*Item)(nil)).Where("i.id IN (?)", bun.List(itemIDs)))
 }

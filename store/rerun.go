@@ -18,10 +18,12 @@ func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, a
 	return items, translate(err)
 }
 
-// CountResolved counts the failures of a batch that a person resolved.
-func (q Queries) CountResolved(ctx context.Context, batchID int64) (int64, error) {
-	n, err := q.count(ctx, `SELECT count(*) FROM items WHERE batch_id = ? AND state = 'failed' AND resolved_at IS NOT NULL`, batchID)
-	return int64(n), err
+// CountStanding counts the failures of a batch: those that wait for a person,
+// and those that one resolved. Both are of one moment.
+func (q Queries) CountStanding(ctx context.Context, batchID int64) (waiting, resolved int64, err error) {
+	err = q.db.NewRaw(`SELECT b.failed - r.n, r.n FROM batches b, LATERAL (SELECT count(*) AS n FROM items
+		WHERE batch_id = b.id AND state = 'failed' AND resolved_at IS NOT NULL) r WHERE b.id = ?`, batchID).Scan(ctx, &waiting, &resolved)
+	return waiting, resolved, translate(err)
 }
 
 // Kin is a batch that another is tied to.

@@ -7,25 +7,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// EndedIDs are those of the items that have failed or are cancelled, and had
-// by the given time, in the order of their ids.
-func (q Queries) EndedIDs(ctx context.Context, itemIDs []int64, before time.Time) ([]int64, error) {
+// EndedIDs are those of the items that have failed or are cancelled, and still
+// stand as planned, in the order of their ids.
+func (q Queries) EndedIDs(ctx context.Context, itemIDs []int64, as AsPlanned) ([]int64, error) {
 	if len(itemIDs) == 0 {
 		return nil, nil
 	}
 	var ids []int64
-	err := q.ended(itemIDs, before).Column("id").Order("i.id").Scan(ctx, &ids)
-	return ids, translate(err)
-}
-
-// StandingIDs are those of the items that are failures of a standing, and had
-// failed by the given time, in the order of their ids.
-func (q Queries) StandingIDs(ctx context.Context, itemIDs []int64, standing FailureStanding, before time.Time) ([]int64, error) {
-	if len(itemIDs) == 0 {
-		return nil, nil
-	}
-	var ids []int64
-	err := standing.narrow(q.ended(itemIDs, before)).Column("id").Order("i.id").Scan(ctx, &ids)
+	err := q.ended(itemIDs, as).Column("id").Order("i.id").Scan(ctx, &ids)
 	return ids, translate(err)
 }
 

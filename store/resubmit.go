@@ -14,7 +14,7 @@ type Failed struct {
 	Host    string    // As in the URL, in lower case, without a port.
 	Before  time.Time // Those that failed before then.
 	Group   string    // The key of a FailureGroup.
-	// Standing narrows to those that wait for a person, or that one put aside.
+	// Standing narrows to those that wait for a person, or that one resolved.
 	Standing FailureStanding
 }
 
@@ -60,19 +60,36 @@ type ReopenedItem struct {
 	InputIndex  *int // In that job.
 }
 
-// LockEnded locks those of the items that failed or were cancelled and returns
-// them, by batch.
-func (t Tx) LockEnded(ctx context.Context, ids []int64) ([]ReopenedItem, error) {
+// AsPlanned is how items stood in a plan that a person saw before the press:
+// what ended or was resolved since is left alone. Its zero value takes all that
+// ended.
+type AsPlanned struct {
+	Before   time.Time       // When the plan was made.
+	Standing FailureStanding // Of the failures in it; "" for a plan of any.
+}
+
+func (a AsPlanned) narrow(q *bun.SelectQuery) *bun.SelectQuery {
+	q = a.Standing.narrow(q.Where("i.state IN ('failed', 'cancelled')"))
+	if a.Before.IsZero() {
+		return q
+	}
+	return q.Where("i.ended_at <= ?", a.Before).Where("(i.resolved_at IS NULL OR i.resolved_at <= ?)", a.Before)
+}
+
+// LockEnded locks those of the items that failed or were cancelled, and still
+// stand as planned, and returns them, by batch.
+func (t Tx) LockEnded(ctx context.Context, ids []int64, as AsPlanned) ([]ReopenedItem, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	var out []ReopenedItem
-	err := t.db.NewRaw(`WITH locked AS (SELECT id, batch_id, url, state, current_job_id FROM items
-			WHERE id IN (?) AND state IN ('failed', 'cancelled') ORDER BY id FOR NO KEY UPDATE)
+	rows := as.narrow(t.db.NewSelect().Model((*Item)(nil)).Column("id", "batch_id", "url", "state", "current_job_id").
+		Where("i.id IN (?)", bun.List(ids))).Order("i.id").For("NO KEY UPDATE")
+	err := t.db.NewRaw(`WITH locked AS (?)
 		SELECT l.id, l.batch_id, l.url, l.state, j.id AS job_id, j.kind AS job_kind, ji.input_index
 		FROM locked l LEFT JOIN jobs j ON j.id = l.current_job_id
 		LEFT JOIN job_items ji ON ji.job_id = j.id AND ji.item_id = l.id
-		ORDER BY l.batch_id, j.id, ji.input_index`, bun.List(ids)).Scan(ctx, &out)
+		ORDER BY l.batch_id, j.id, ji.input_index`, rows).Scan(ctx, &out)
 	return out, translate(err)
 }
 

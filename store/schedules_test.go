@@ -45,7 +45,7 @@ func TestSchedulesUseIndexes(t *testing.T) {
 		"reruns":   {4, func() (int, error) { rows, err := watched.PageReruns(ctx, 1, 4); return len(rows), err }},
 		"of batch": {1, func() (int, error) { rows, err := watched.PageSchedulesOf(ctx, 1, 3); return len(rows), err }},
 		"by batch": {1, func() (int, error) { row, err := watched.ScheduleOfBatch(ctx, 7); return int(row.ID), err }},
-		"resolved": {0, func() (int, error) { n, err := watched.CountResolved(ctx, 1); return int(n), err }},
+		"resolved": {0, func() (int, error) { _, n, err := watched.CountStanding(ctx, 1); return int(n), err }},
 	} {
 		statements = nil
 		rows, err := run.read()

@@ -78,17 +78,22 @@ func (h *HourStats) net(net Net) *int64 {
 // alone: counting again a very busy hour takes a tenth of the time at most.
 const restFactor = 10
 
+// ClocksApart is how far apart the clocks of replicas may be. What stands from
+// later than that is of a wrong one.
+const ClocksApart = 15 * time.Minute
+
 // OpenHours lists hours that are to be counted, newest first: from the first
 // batch's on up to the one that holds now, those that aren't closed and whose
-// last counting was long enough ago.
+// last counting was long enough ago. What was counted in the future was counted
+// by a clock that went wrong, and is open.
 func (q Queries) OpenHours(ctx context.Context, now time.Time, limit int) ([]time.Time, error) {
 	var hours []time.Time
 	err := q.db.NewRaw(`SELECT g.hour FROM generate_series(
 			date_trunc('hour', coalesce((SELECT created_at FROM batches ORDER BY created_at, id LIMIT 1), ?now), 'UTC'),
 			date_trunc('hour', ?now::timestamptz, 'UTC'), '1 hour') AS g(hour)
-		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour
+		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour AND s.rolled_at <= ?apart
 			AND (s.closed OR s.rolled_at + ?rest * s.took_ms * interval '1 ms' > ?now))
-		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "limit": limit, "rest": restFactor}).Scan(ctx, &hours)
+		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "limit": limit, "rest": restFactor, "apart": now.Add(ClocksApart)}).Scan(ctx, &hours)
 	return hours, translate(err)
 }
 
@@ -209,10 +214,10 @@ func (q Queries) countDelivered(ctx context.Context, h *HourStats, args named) e
 
 // SaveHour writes what was counted. An hour that is closed stays as it is, and
 // so does one that was counted later: of two that count at once the later count
-// stands.
+// stands. One that was counted by a clock that is far ahead is written over.
 func (q Queries) SaveHour(ctx context.Context, h *HourStats) error {
 	_, err := q.db.NewInsert().Model(h).On("CONFLICT (hour) DO UPDATE").
-		Where("NOT hs.closed AND hs.rolled_at <= EXCLUDED.rolled_at").Exec(ctx)
+		Where("NOT hs.closed AND hs.rolled_at <= EXCLUDED.rolled_at OR hs.rolled_at > ?", h.RolledAt.Add(ClocksApart)).Exec(ctx)
 	return translate(err)
 }
 

@@ -34,7 +34,7 @@ func perMinute(rate float64) string {
 	return thousands(int64(rate+0.5)) + " a minute"
 }
 
-// leftText is "about 12 min, 8 to 20", or why there is no saying.
+// leftText is "about 12 min, 8 to 20", "about 30 s, at least 10 s", or why there is no saying.
 func (p Pace) leftText() string {
 	switch {
 	case !p.Open:
@@ -47,7 +47,7 @@ func (p Pace) leftText() string {
 	size, name := unitOf(p.About)
 	text := fmt.Sprintf("about %s %s", inUnit(p.About, size), name)
 	if p.Late <= 0 {
-		return text + ", " + inUnit(p.Soon, size) + " or more"
+		return text + ", at least " + inUnit(p.Soon, size) + " " + name
 	}
 	if soon, late := inUnit(p.Soon, size), inUnit(p.Late, size); soon != late {
 		text += ", " + soon + " to " + late

@@ -62,7 +62,7 @@ func acts() []act {
 		{route: "POST /jobs/cancel", form: url.Values{"job": {"1"}}, what: "job.cancel"},
 		{route: "POST /batches/:id/cancel", path: "/batches/2/cancel", what: "batch.cancel"},
 		{route: "POST /resubmit", form: url.Values{"item": {"2"}, "before": {soon}}, what: "item.resubmit"},
-		{route: "POST /failures/resolve", form: url.Values{"set": {freeze([]int64{2})}, "before": {soon}, "note": {"gone"}}, what: "item.resolve", before: func(t *testing.T, b *bench) {
+		{route: "POST /failures/resolve", form: url.Values{"set": {freeze([]int64{2})}, "before": {soon}, "note": {"gone\x00"}}, what: "item.resolve", before: func(t *testing.T, b *bench) {
 			t.Helper()
 			b.exec(t, `UPDATE items SET state = 'failed', error_code = 'X', ended_at = now() - interval '1 min' WHERE id = 2`)
 		}},
@@ -100,7 +100,7 @@ func acts() []act {
 		{route: "POST /deliveries/log/read", what: "delivery_log.read"},
 		{route: "POST /webhooks/:id/pause", path: "/webhooks/1/pause", what: "webhook.pause"},
 		{route: "POST /webhooks/:id/resume", path: "/webhooks/1/resume", what: "webhook.resume"},
-		{route: "POST /webhooks/:id/describe", path: "/webhooks/1/describe", form: url.Values{"description": {"new words"}}, what: "webhook.describe"},
+		{route: "POST /webhooks/:id/describe", path: "/webhooks/1/describe", form: url.Values{"description": {"new\x00words"}}, what: "webhook.describe"},
 		{route: "POST /webhooks/:id/form", path: "/webhooks/1/form", form: url.Values{"encoding": {"hex"}, "prefix": {"none"}, "signed": {"body"}, "key": {"whole"}}, what: "webhook.form"},
 		{route: "POST /webhooks/:id/send", path: "/webhooks/1/send", form: url.Values{"url": {"https://shop.sandbox.test/c"}}, what: "batch.submit"},
 		{route: "POST /webhooks/:id/rotate", path: "/webhooks/1/rotate", what: "webhook.rotate"},
@@ -116,8 +116,8 @@ func acts() []act {
 		{route: "POST /preflights/:id/submit", path: "/preflights/1/submit", form: url.Values{"reading": {"1"}}, what: "batch.submit"},
 		{route: "GET /batches/:id/rejected.csv", path: "/batches/1/rejected.csv", what: "export.rejected"},
 
-		{route: "POST /batches/:id/rerun", path: "/batches/1/rerun", form: url.Values{"which": {"all"}, "name": {"again"}, "once": {"r"}}, what: "batch.rerun"},
-		{route: "POST /schedules", form: url.Values{"batch": {"1"}, "name": {"each day"}, "pick": {"daily"}, "time": {"06:00"}, "zone": {"UTC"}, "once": {"s"}}, what: "schedule.make"},
+		{route: "POST /batches/:id/rerun", path: "/batches/1/rerun", form: url.Values{"which": {"all"}, "name": {"again\x00"}, "once": {"r"}}, what: "batch.rerun"},
+		{route: "POST /schedules", form: url.Values{"batch": {"1"}, "name": {"each day\x00"}, "pick": {"daily"}, "time": {"06:00"}, "zone": {"UTC"}, "once": {"s"}}, what: "schedule.make"},
 		{route: "POST /schedules/:id/change", path: "/schedules/1/change", form: url.Values{"name": {"each hour"}, "pick": {"cron"}, "cron": {"0 * * * *"}, "zone": {"UTC"}}, what: "schedule.change"},
 		{route: "POST /schedules/:id/pause", path: "/schedules/1/pause", what: "schedule.pause"},
 		{route: "POST /schedules/:id/resume", path: "/schedules/1/resume", what: "schedule.resume"},

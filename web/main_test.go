@@ -309,7 +309,7 @@ func (f *fakePipeline) CancelJobs(_ context.Context, ids []int64) (pipeline.Canc
 	return f.cancelPlan, nil
 }
 
-func (f *fakePipeline) Resubmit(_ context.Context, ids []int64) (pipeline.Resubmitted, error) {
+func (f *fakePipeline) Resubmit(_ context.Context, ids []int64, _ store.AsPlanned) (pipeline.Resubmitted, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.resent = append(f.resent, ids)

@@ -53,9 +53,10 @@ func paceOf(parts []store.PacePart, b *store.Batch, now time.Time) views.Pace {
 }
 
 // paceCounts cuts the window that ends now into parts and counts what ended in
-// each. A batch younger than the window is taken from its beginning.
+// each. A batch younger than the window is taken from its beginning, in its
+// first second as if that were over.
 func paceCounts(parts []store.PacePart, made, now time.Time, window time.Duration) ([]float64, time.Duration) {
-	over := max(min(window, now.Sub(made)), store.PaceSlot)
+	over := max(min(window, now.Sub(made)), time.Second)
 	counts := make([]float64, paceParts)
 	for _, part := range parts {
 		// A slot counts where its end lies: it may have begun before the window.

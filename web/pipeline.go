@@ -27,8 +27,8 @@ type Pipeline interface {
 	PlanCancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
 	CancelBatch(ctx context.Context, batchID int64) (pipeline.CancelPlan, error)
 	CancelJobs(ctx context.Context, jobIDs []int64) (pipeline.CancelPlan, error)
-	// Resubmit sends failed or cancelled items again.
-	Resubmit(ctx context.Context, itemIDs []int64) (pipeline.Resubmitted, error)
+	// Resubmit sends failed or cancelled items again that still stand as planned.
+	Resubmit(ctx context.Context, itemIDs []int64, as store.AsPlanned) (pipeline.Resubmitted, error)
 	// Resolve has failures wait for nobody, with a note why; Unresolve has them
 	// wait again.
 	Resolve(ctx context.Context, itemIDs []int64, note string, before time.Time) (int64, error)

@@ -39,7 +39,7 @@ func (s *Server) planResolve(c echo.Context) error {
 // showResolve shows the plan with what was typed.
 func (s *Server) showResolve(c echo.Context, status int, p picked, before time.Time, props views.ResolveProps) error {
 	ctx := c.Request().Context()
-	ids, err := s.store.StandingIDs(ctx, p.ids, store.FailureWaiting, before)
+	ids, err := s.store.EndedIDs(ctx, p.ids, store.AsPlanned{Before: before, Standing: store.FailureWaiting})
 	if err != nil {
 		return fmt.Errorf("plan to resolve: %w", err)
 	}
@@ -81,7 +81,7 @@ func (s *Server) resolve(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	note := strings.TrimSpace(form.Get("note"))
+	note := strings.TrimSpace(store.CleanText(form.Get("note")))
 	if wrong := wrongNote(note); wrong != "" {
 		return s.showResolve(c, http.StatusUnprocessableEntity, p, before, views.ResolveProps{
 			Note: clean(note, 4*noteMost), More: form.Get("more") != "", Errors: views.Errors{"note": wrong},

@@ -229,12 +229,12 @@ func (s *Server) resubmitPicked(c echo.Context, p picked, before time.Time) (pip
 	if !p.all {
 		return s.resubmitTicked(c, p.ids, before)
 	}
-	back := failuresPath(p.filter)
-	ids, err := s.store.EndedIDs(c.Request().Context(), p.ids, before)
+	back, as := failuresPath(ungrouped(p.filter)), store.AsPlanned{Before: before, Standing: p.filter.Standing}
+	ids, err := s.store.EndedIDs(c.Request().Context(), p.ids, as)
 	if err != nil || len(ids) == 0 {
 		return pipeline.Resubmitted{}, back, err
 	}
-	done, err := s.pipeline.Resubmit(c.Request().Context(), ids)
+	done, err := s.pipeline.Resubmit(c.Request().Context(), ids, as)
 	return done, back, err
 }
 
@@ -257,7 +257,7 @@ func (s *Server) resubmitTicked(c echo.Context, ids []int64, before time.Time) (
 	if len(ids) == 0 {
 		return pipeline.Resubmitted{}, back, nil
 	}
-	done, err := s.pipeline.Resubmit(ctx, ids)
+	done, err := s.pipeline.Resubmit(ctx, ids, store.AsPlanned{Before: before})
 	return done, back, err
 }
 
@@ -271,7 +271,7 @@ func resubmittedLevel(done pipeline.Resubmitted) string {
 func resubmittedText(done pipeline.Resubmitted, more bool) string {
 	switch {
 	case done.Items == 0:
-		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more."
+		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more, or somebody resolved them since."
 	case more:
 		return number(done.Items) + " URLs were resubmitted. As many as one press takes: more match, so press again for those."
 	case done.Items == 1:

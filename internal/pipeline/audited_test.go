@@ -60,9 +60,9 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	_, err = r.pipe.CancelBatch(ctx, crawl.BatchID)
 	did("batch.cancel", "batch", id(crawl.BatchID), err)
 	items := r.itemIDs(made.BatchID)
-	_, err = r.pipe.Resubmit(ctx, items)
+	_, err = r.pipe.Resubmit(ctx, items, store.AsPlanned{})
 	did("item.resubmit", "item", "", err)
-	if got, err := r.pipe.Resubmit(ctx, items); err != nil || got.Items != 0 {
+	if got, err := r.pipe.Resubmit(ctx, items, store.AsPlanned{}); err != nil || got.Items != 0 {
 		t.Fatalf("resubmitted again: got %+v, %v", got, err)
 	}
 	did("reconcile.run", "reconcile", "", r.pipe.ReconcileNow(ctx))

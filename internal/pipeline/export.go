@@ -23,7 +23,7 @@ type ExportRequest struct {
 	// the manifest.
 	Picked string
 	Words  map[string]string
-	// Token is the form's own: a second request with it is the first. Empty is none.
+	// Token is the form's own: the same request with it is the first. Empty is none.
 	Token string
 	// Expected is about how many rows it will have; nil: not counted.
 	Expected *int64
@@ -54,9 +54,7 @@ func newExport(ctx context.Context, st *store.Store, req ExportRequest, now time
 	if who.UserID > 0 {
 		e.OwnerID = &who.UserID
 	}
-	if req.Token != "" {
-		e.SubmitToken = &req.Token
-	}
+	e.SubmitToken = formToken(req.Token, e.OwnerID, string(filter), string(choices))
 	e.Name = "items-" + now.UTC().Format("20060102-150405")
 	if req.Filter.Batch > 0 {
 		batch, err := st.Batch(ctx, req.Filter.Batch)
@@ -116,8 +114,8 @@ func exportChange(what string, e *store.Export) store.Change {
 	}
 }
 
-// Export has a file made in the background. A token that has asked before gets
-// the file of then.
+// Export has a file made in the background. A form that is sent twice gets the
+// file of then.
 func (p *Pipeline) Export(ctx context.Context, req ExportRequest) (*store.Export, error) {
 	now := p.now()
 	e, err := newExport(ctx, p.store, req, now)
@@ -134,8 +132,8 @@ func (p *Pipeline) Export(ctx context.Context, req ExportRequest) (*store.Export
 		}
 		return p.queue.export(ctx, tx, e.ID)
 	})
-	if errors.Is(err, store.ErrTaken) && req.Token != "" {
-		return p.store.ExportOfToken(ctx, req.Token)
+	if errors.Is(err, store.ErrTaken) && e.SubmitToken != nil {
+		return p.store.ExportOfToken(ctx, *e.SubmitToken)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)

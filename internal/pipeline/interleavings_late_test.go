@@ -136,7 +136,7 @@ func (r *rig) settleNow(job int64) {
 // resubmitAll sends what failed of a batch again.
 func (r *rig) resubmitAll(batch int64) {
 	r.t.Helper()
-	done, err := r.pipe.Resubmit(r.t.Context(), r.itemIDs(batch))
+	done, err := r.pipe.Resubmit(r.t.Context(), r.itemIDs(batch), store.AsPlanned{})
 	if err != nil || done.Items == 0 {
 		r.t.Fatalf("got %+v, %v, want items sent again", done, err)
 	}

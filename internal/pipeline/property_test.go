@@ -238,7 +238,7 @@ func (l *life) drastic(rt *rapid.T, what string) (string, error) {
 		_, err := old.pipe.CancelBatch(context.Background(), id)
 		return strconv.FormatInt(id, 10), err
 	}
-	done, err := old.pipe.Resubmit(context.Background(), l.r.itemIDs(id))
+	done, err := old.pipe.Resubmit(context.Background(), l.r.itemIDs(id), store.AsPlanned{})
 	return fmt.Sprintf("%d: %d items", id, done.Items), err
 }
 

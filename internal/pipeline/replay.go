@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,10 +19,21 @@ type ReplayRequest struct {
 	// Picked says the same for a reader, and Address shows the list it was picked
 	// from; empty is none.
 	Picked, Address string
-	// Token is the form's own: a second plan with it is the first. Empty is none.
+	// Token is the form's own: the same plan with it is the first. Empty is none.
 	Token string
 	// DryRun works the plan out and keeps nothing; its ID names nothing.
 	DryRun bool
+}
+
+// token tells a form that is sent twice. The filters are told by their words and
+// address: as of which moment they are read is no part of the form.
+func (r ReplayRequest) token(ctx context.Context) (*string, error) {
+	rows, err := json.Marshal([]any{r.Picks.LogRows, r.Picks.DeliveryIDs, r.Picks.JobIDs})
+	if err != nil {
+		return nil, fmt.Errorf("what was picked: %w", err)
+	}
+	who := store.ActorOf(ctx).UserID
+	return formToken(r.Token, &who, r.Picked, r.Address, string(rows)), nil
 }
 
 // errDryRun undoes a plan that was to be worked out only.
@@ -36,10 +48,11 @@ func (p *Pipeline) PlanReplay(ctx context.Context, req ReplayRequest) (*store.Re
 		State: store.ReplayPlanned, Picked: store.CleanText(clip(req.Picked, 500)), Address: store.CleanText(req.Address),
 		PlannedBy: store.CleanText(store.ActorOf(ctx).Name), PlannedAt: now,
 	}
-	if req.Token != "" {
-		plan.SubmitToken = &req.Token
+	var err error
+	if plan.SubmitToken, err = req.token(ctx); err != nil {
+		return nil, err
 	}
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.InsertReplay(ctx, plan); err != nil {
 			return err
 		}
@@ -58,8 +71,8 @@ func (p *Pipeline) PlanReplay(ctx context.Context, req ReplayRequest) (*store.Re
 	switch {
 	case errors.Is(err, errDryRun):
 		return plan, nil
-	case errors.Is(err, store.ErrTaken) && req.Token != "":
-		return p.store.ReplayOfToken(ctx, req.Token)
+	case errors.Is(err, store.ErrTaken) && plan.SubmitToken != nil:
+		return p.store.ReplayOfToken(ctx, *plan.SubmitToken)
 	case err != nil:
 		return nil, fmt.Errorf("plan a replay: %w", err)
 	}

@@ -59,10 +59,9 @@ func (p *Pipeline) PlanRerun(ctx context.Context, batchID int64, failures bool) 
 	case plan.Whole:
 		plan.URLs = 1
 	case failures:
-		if plan.Resolved, err = p.store.CountResolved(ctx, batchID); err != nil {
+		if plan.URLs, plan.Resolved, err = p.store.CountStanding(ctx, batchID); err != nil {
 			return RerunPlan{}, err
 		}
-		plan.URLs = b.Failed - plan.Resolved
 	}
 	plan.Requests = plan.URLs
 	if plan.Whole {
@@ -136,13 +135,13 @@ func (p *Pipeline) Rerun(ctx context.Context, a Again) (Submitted, error) {
 	return submitted(r.made, r.lines), nil
 }
 
-// token tells a form that is sent twice, as tokenOf does.
+// token tells a form that is sent twice.
 func (a Again) token() *string {
 	how := store.RerunAll
 	if a.Failures {
 		how = store.RerunFailures
 	}
-	return tokenOf(Submission{Token: a.Token, Name: a.Name, Text: fmt.Sprintf("%s of batch %d again", how, a.BatchID)}, nil)
+	return formToken(a.Token, a.CreatedBy, "batch.rerun", string(how), strconv.FormatInt(a.BatchID, 10), a.Name)
 }
 
 // madeBefore is what a form made when it was sent the first time; nil when it

@@ -35,7 +35,13 @@ func TestResolvedFailuresStayFailed(t *testing.T) {
 		t.Errorf("waiting are %v, %v", waiting, err)
 	}
 	r.noFaults()
-	if done, err := r.pipe.Resubmit(t.Context(), ids); err != nil || done.Items != 4 {
+	// Of a plan of what waits, or of anything, from before: nothing of it still stands so.
+	for _, as := range []store.AsPlanned{{Before: before, Standing: store.FailureWaiting}, {Before: time.Now().Add(-time.Hour)}} {
+		if done, err := r.pipe.Resubmit(t.Context(), ids[1:], as); err != nil || done.Items != 0 {
+			t.Errorf("planned as %+v: sent again %+v, %v, want what was resolved since left alone", as, done, err)
+		}
+	}
+	if done, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{}); err != nil || done.Items != 4 {
 		t.Fatalf("sent again %+v, %v", done, err)
 	}
 	r.wantBatch(r.ended(b.ID), 4, 0, 0)

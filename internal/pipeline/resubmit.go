@@ -17,14 +17,14 @@ type Resubmitted struct {
 	Items, Jobs int64
 }
 
-// Resubmit sends failed or cancelled items again, in new jobs that join their
-// lineage, and leaves any other alone: doing it twice does it once. What an
-// earlier job still brings home is stored all the same.
-func (p *Pipeline) Resubmit(ctx context.Context, itemIDs []int64) (Resubmitted, error) {
+// Resubmit sends failed or cancelled items again that still stand as planned, in
+// new jobs that join their lineage, and leaves any other alone: doing it twice
+// does it once. What an earlier job still brings home is stored all the same.
+func (p *Pipeline) Resubmit(ctx context.Context, itemIDs []int64, as store.AsPlanned) (Resubmitted, error) {
 	var done Resubmitted
 	for len(itemIDs) > 0 {
 		n := min(len(itemIDs), resubmitGroup)
-		if err := p.resubmitGroup(ctx, itemIDs[:n], &done); err != nil {
+		if err := p.resubmitGroup(ctx, itemIDs[:n], as, &done); err != nil {
 			return done, err
 		}
 		itemIDs = itemIDs[n:]
@@ -44,11 +44,11 @@ type reopening struct {
 }
 
 // resubmitGroup sends some items again in one transaction.
-func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, done *Resubmitted) error {
+func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, as store.AsPlanned, done *Resubmitted) error {
 	var items, jobs int64
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		items, jobs = 0, 0
-		locked, err := tx.LockEnded(ctx, ids)
+		locked, err := tx.LockEnded(ctx, ids, as)
 		if err != nil {
 			return err
 		}

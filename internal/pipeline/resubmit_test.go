@@ -32,7 +32,7 @@ func TestResubmitSendsFailuresAgainAndKeepsTheirItems(t *testing.T) {
 			t.Parallel()
 			r, b := failedBatch(t, kind, 24)
 			r.noFaults()
-			done, err := r.pipe.Resubmit(t.Context(), r.itemIDs(b.ID))
+			done, err := r.pipe.Resubmit(t.Context(), r.itemIDs(b.ID), store.AsPlanned{})
 			if err != nil || done.Items != 24 {
 				t.Fatalf("got %+v, %v; want 24 items sent", done, err)
 			}
@@ -54,11 +54,11 @@ func TestResubmitTwiceSendsOnce(t *testing.T) {
 	r, b := failedBatch(t, store.KindExtract, 3)
 	finish := r.unfinished()
 	ids := r.itemIDs(b.ID)
-	first, err := r.pipe.Resubmit(t.Context(), ids)
+	first, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{})
 	if err != nil || first.Items != 3 {
 		t.Fatalf("got %+v, %v; want three items", first, err)
 	}
-	second, err := r.pipe.Resubmit(t.Context(), ids)
+	second, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{})
 	if err != nil || second.Items != 0 || second.Jobs != 0 {
 		t.Errorf("got %+v, %v; want nothing sent a second time", second, err)
 	}
@@ -77,7 +77,7 @@ func TestResubmitWithAFilterSendsOnlyWhatMatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := r.pipe.Resubmit(t.Context(), ids)
+	done, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{})
 	if err != nil || done.Items != want || want == 0 {
 		t.Errorf("got %+v, %v; want %d items of code %s", done, err, want, code)
 	}
@@ -96,7 +96,7 @@ func TestResubmitOfACrawl(t *testing.T) {
 	r.exec(`UPDATE items SET state = 'failed', net = NULL, error_code = 'LOST' WHERE id = ANY($1)`, ids[:2])
 	r.exec(`UPDATE batches SET failed = 2, stored_webhook = stored_webhook - x.w, stored_poll = stored_poll - (2 - x.w)
 		FROM (SELECT least(stored_webhook, 2) AS w FROM batches WHERE id = $1) x WHERE id = $1`, b.ID)
-	done, err := r.pipe.Resubmit(t.Context(), ids)
+	done, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{})
 	if err != nil || done.Items != 2 || done.Jobs != 2 {
 		t.Fatalf("got %+v, %v; want two items in two jobs", done, err)
 	}
@@ -118,7 +118,7 @@ func TestResubmitTakesUpACancelledBatch(t *testing.T) {
 	if _, err := r.pipe.CancelBatch(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.pipe.Resubmit(t.Context(), r.itemIDs(batch)); err != nil {
+	if _, err := r.pipe.Resubmit(t.Context(), r.itemIDs(batch), store.AsPlanned{}); err != nil {
 		t.Fatal(err)
 	}
 	r.start(setup{noWebhooks: true})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"rollcall/store"
 )
 
 const (
@@ -21,14 +23,15 @@ const (
 	// hourGrace is how long after an hour's end something may still be committed
 	// that belongs to it: longer than any transaction lasts, and than the clocks of
 	// replicas are apart.
-	hourGrace = 15 * time.Minute
+	hourGrace = store.ClocksApart
 )
 
 // RollUp counts the hours that are still open, the present one first, and
 // returns how many it counted. An hour is counted from its rows, not added to:
 // what a crash or a second replica does twice comes to the same, and an hour
-// whose grace is over when it is counted is closed for good. A result is
-// counted in the hour it was stored in, however late that is.
+// whose grace is over when it is counted is closed for good, unless whoever
+// closed it had a clock far ahead of the next who looks. A result is counted in
+// the hour it was stored in, however late that is.
 func (p *Pipeline) RollUp(ctx context.Context) (int, error) {
 	since, err := p.countingSince(ctx)
 	if err != nil {

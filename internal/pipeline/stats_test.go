@@ -291,6 +291,39 @@ func (r *statsRig) wantHours(rt *rapid.T, m statsModel, first, last time.Time) {
 	}
 }
 
+// TestHoursOutliveAWrongClock: whatever steps a clock takes between two runs,
+// and back again, what was stored meanwhile is counted when all clocks agree.
+func TestHoursOutliveAWrongClock(t *testing.T) {
+	t.Parallel()
+	r := newStatsRig(t)
+	if _, err := r.store.CountCallsFrom(t.Context(), statsFirst); err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		r.exec(`TRUNCATE hourly_stats, deliveries, results, result_versions, items, jobs, batches, webhooks CASCADE`)
+		m, right := statsModel{}, statsFirst.Add(20*time.Minute)
+		batch := r.id(`INSERT INTO batches (name, kind, options, created_at) VALUES ('b', 'batch', '{}', $1) RETURNING id`, statsFirst)
+		for i := range rapid.Int64Range(1, 6).Draw(rt, "rounds") {
+			ahead := rapid.SampledFrom([]time.Duration{0, -time.Hour, 16 * time.Minute, 76 * time.Minute, 5 * time.Hour, 50 * time.Hour}).Draw(rt, "ahead")
+			r.set(right.Add(ahead))
+			r.rollUp()
+			r.set(right)
+			r.rollUp()
+			r.addResult(rt, m, batch, i+1, statsFirst, someTime(rt, right, time.Minute, "stored"), nil)
+			right = right.Add(time.Duration(rapid.Int64Range(2, 50).Draw(rt, "minutes")) * time.Minute)
+		}
+		r.set(right)
+		r.rollUp()
+		last := right.Truncate(time.Hour).Add(2*time.Hour + 15*time.Minute)
+		r.set(last)
+		got, want := r.rollUp(), m.until(statsFirst, last)
+		got = got[:min(len(got), len(want))] // An hour that a wrong clock counted in the future is empty.
+		if diff := cmp.Diff(got, want, cmpopts.IgnoreFields(store.HourStats{}, "RolledAt", "TookMS", "Closed"), cmpopts.EquateEmpty()); diff != "" {
+			rt.Fatalf("hours (-got +want):\n%s", diff)
+		}
+	})
+}
+
 // TestHoursBeforeAnUpgradeAreCountedInSteps: the newest come first, each run
 // does a bounded number, and an installation without a batch has the present
 // hour only. Of two counts the later one stands.

@@ -60,7 +60,7 @@ func TestALostSyncAnswerIsNotAskedForAgain(t *testing.T) {
 		t.Errorf("the item failed with %s after %d calls, want SYNC_LOST after one", item.ErrorCode, calls.Load())
 	}
 	// A person may have it fetched as an async job: the same item, answered once.
-	if _, err := r.pipe.Resubmit(t.Context(), []int64{item.ID}); err != nil {
+	if _, err := r.pipe.Resubmit(t.Context(), []int64{item.ID}, store.AsPlanned{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wantBatch(r.ended(b.ID), 1, 0, 0)
@@ -143,7 +143,7 @@ func TestASyncAnswerAfterAJobsCountsAsChargedTwice(t *testing.T) {
 	await(t, "the call", asked.began)
 	r.exec(`UPDATE items SET state = 'failed', error_code = 'SYNC_LOST', ended_at = created_at WHERE id = $1`, got.ItemID)
 	r.exec(`UPDATE batches SET failed = 1 WHERE id = $1`, got.BatchID)
-	if _, err := r.pipe.Resubmit(t.Context(), []int64{got.ItemID}); err != nil {
+	if _, err := r.pipe.Resubmit(t.Context(), []int64{got.ItemID}, store.AsPlanned{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wantBatch(r.ended(got.BatchID), 1, 0, 0)
