@@ -47,7 +47,7 @@ func exportStories() []story {
 
 func compareStories() []story {
 	p := views.CompareResultsProps{
-		Layout: layout("Compare two results", views.SectionBatches, views.RoleAnalyst), Part: "markdown", Parts: []string{"markdown", "html"}, Limit: 512 << 10,
+		Layout: layout("Compare two results", views.SectionBatches, views.RoleAnalyst), Part: "markdown", Parts: []string{"markdown", "html"}, Limit: 512 << 10, Lines: 10_000,
 		A: views.ComparedSide{Address: "71.v1", URL: "https://shop.example/" + hostile, ItemID: "71", BatchID: "11", Batch: "nightly", Net: "webhook", StoredAt: before(26 * time.Hour), Version: 1},
 		B: views.ComparedSide{Address: "71", URL: "https://shop.example/" + hostile, ItemID: "71", BatchID: "12", Batch: hostile, Net: "poll", StoredAt: before(time.Hour), Version: 2, Latest: true},
 		Diff: views.TextDiff{Gone: 2, New: 2, Rows: []views.DiffRow{
@@ -63,7 +63,7 @@ func compareStories() []story {
 		}},
 	}
 	cut, same, missing := p, p, p
-	cut.Cut, cut.Blanks, cut.Other, cut.Diff.CutRows = true, true, true, true
+	cut.Cut, cut.Blanks, cut.Other, cut.Diff.CutRows, cut.Diff.CutWords = true, true, true, true, true
 	same.Same, same.Diff = true, views.TextDiff{}
 	missing.Missing, missing.Parts, missing.Part, missing.Diff = "The two have no content of the same kind.", nil, "", views.TextDiff{}
 	b := views.CompareBatchesProps{

@@ -47,7 +47,7 @@ func (s *Server) compareResults(c echo.Context) error {
 		return err
 	}
 	props := views.CompareResultsProps{
-		A: comparedSide(a), B: comparedSide(b), Blanks: c.QueryParam("blanks") == "ignore", Limit: diffBytes,
+		A: comparedSide(a), B: comparedSide(b), Blanks: c.QueryParam("blanks") == "ignore", Limit: diffBytes, Lines: linesCompared,
 		Other: a.URL != b.URL && a.ItemID != b.ItemID && !sameKey(a, b),
 	}
 	if err := s.fillCompared(c.Request().Context(), a, b, c.QueryParam("part"), &props); err != nil {
@@ -109,9 +109,11 @@ func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked
 	if err != nil {
 		return err
 	}
-	p.Cut = longer > diffBytes
+	first, cutA := firstLines(printable(whole(left)))
+	second, cutB := firstLines(printable(whole(right)))
+	p.Cut = longer > diffBytes || cutA || cutB
 	p.Same = !p.Cut && slices.Equal(left, right)
-	p.Diff = compareTexts(ctx, s.now, printable(whole(left)), printable(whole(right)), p.Blanks)
+	p.Diff = compareTexts(ctx, s.now, first, second, p.Blanks)
 	return nil
 }
 

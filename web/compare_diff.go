@@ -16,6 +16,9 @@ import (
 const (
 	// diffBytes is how much of each text is compared.
 	diffBytes = 512 << 10
+	// linesCompared bounds the lines of each: looking for a half in common, the library
+	// compares every line with every other that is equal, and asks for no time.
+	linesCompared = 10_000
 	// comparedRows is how many lines the page shows.
 	comparedRows = 2000
 	// comparedWords is the longest pair of lines that is compared word by word.
@@ -45,6 +48,19 @@ func compareTexts(ctx context.Context, now func() time.Time, a, b string, blanks
 	}
 	d.words(ctx, now)
 	return d.out
+}
+
+// firstLines is what is compared of a text, and whether there is more of it.
+func firstLines(text string) (string, bool) {
+	at := 0
+	for range linesCompared {
+		next := strings.IndexByte(text[at:], '\n')
+		if next < 0 {
+			return text, false
+		}
+		at += next + 1
+	}
+	return text[:at], at < len(text)
 }
 
 // differ makes one diff.
