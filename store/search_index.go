@@ -110,12 +110,13 @@ type Keyless struct {
 // TakeOlder goes one group further through the results from before there was
 // search, from the newest to the oldest. Done reports that there are no more,
 // or that another process is at it.
-func (t Tx) TakeOlder(ctx context.Context, limit, bytes int64, now time.Time) (older Older, done bool, err error) {
+func (t Tx) TakeOlder(ctx context.Context, limit, bytes int64, now time.Time) (Older, bool, error) {
+	var older Older
 	var place []struct {
 		At          time.Time
 		ItemID, Seq int64
 	}
-	err = t.db.NewRaw(`SELECT at, item_id, seq FROM search_backfill WHERE done_at IS NULL FOR UPDATE SKIP LOCKED`).Scan(ctx, &place)
+	err := t.db.NewRaw(`SELECT at, item_id, seq FROM search_backfill WHERE done_at IS NULL FOR UPDATE SKIP LOCKED`).Scan(ctx, &place)
 	if err != nil || len(place) == 0 {
 		return older, true, translate(err)
 	}
