@@ -606,6 +606,7 @@ CREATE TABLE public.preflights (
     problem text DEFAULT ''::text NOT NULL,
     problem_field text DEFAULT ''::text NOT NULL,
     batch_id bigint,
+    packed boolean DEFAULT false NOT NULL,
     CONSTRAINT preflights_stored_days_check CHECK (((stored_days >= 0) AND (stored_days <= 3650)))
 );
 

@@ -24,6 +24,7 @@ type Preflight struct {
 	Pasted        []byte // As it came, like Upload; only PreflightContent reads them.
 	Upload        []byte
 	PastedSize    int64 `bun:",scanonly"`
+	Packed        bool  // Upload is an archive of files; false: one file as it came.
 	UploadName    string
 	UploadSize    int64
 	Choices       json.RawMessage `bun:"type:jsonb"`
@@ -74,7 +75,7 @@ const PreflightsKept = 20
 // InsertPreflight writes a preflight with its content and fills in its ID.
 func (t Tx) InsertPreflight(ctx context.Context, p *Preflight) error {
 	_, err := t.db.NewInsert().Model(p).
-		Column("created_by", "created_at", "expires_at", "name", "kind", "options", "headers_sealed", "pasted", "upload",
+		Column("created_by", "created_at", "expires_at", "name", "kind", "options", "headers_sealed", "pasted", "upload", "packed",
 			"upload_name", "upload_size", "choices", "stored_days").
 		Returning("id").Exec(ctx)
 	if err != nil {
@@ -87,7 +88,7 @@ func (t Tx) InsertPreflight(ctx context.Context, p *Preflight) error {
 }
 
 // preflightColumns are all but the content.
-const preflightColumns = `id, created_by, created_at, expires_at, name, kind, options, headers_sealed, upload_name, upload_size,
+const preflightColumns = `id, created_by, created_at, expires_at, name, kind, options, headers_sealed, packed, upload_name, upload_size,
 	coalesce(octet_length(pasted), 0) AS pasted_size, choices, stored_days, reading, detected, totals, problem, problem_field, batch_id`
 
 // Preflight returns a preflight without its content. One of another owner, or

@@ -406,7 +406,7 @@ func uploadField(p NewBatchProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "\" id=\"file\" name=\"file\" type=\"file\" accept=\".txt,.csv,.tsv,.json,.jsonl,.ndjson,.xml,.gz,text/plain,text/csv,application/json,application/xml,application/gzip\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "\" id=\"file\" name=\"file\" type=\"file\" multiple accept=\".txt,.csv,.tsv,.json,.jsonl,.ndjson,.xml,.gz,text/plain,text/csv,application/json,application/xml,application/gzip\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -424,7 +424,7 @@ func uploadField(p NewBatchProps) templ.Component {
 			}
 			templ.ReleaseBuffer(templ_7745c5c3_Buffer)
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "><p class=\"form-hint\">Text with a URL a line, CSV, JSON lines or an XML sitemap, also gzipped; up to 16 MB. Lines of a text file come after those above.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "><p class=\"form-hint\">Text with a URL a line, CSV, JSON lines or an XML sitemap, also gzipped; up to 64 MB. Lines of a text file come after those above. With an index of sitemaps, choose the sitemaps it names too.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

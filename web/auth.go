@@ -35,7 +35,7 @@ func (s *Server) guarded(r route) echo.HandlerFunc {
 		return r.handle
 	}
 	return func(c echo.Context) error {
-		limitBody(c, r.limit)
+		limitBody(c, r.limitOf(c.Request()))
 		if !r.endless() {
 			defer withTime(c, pageTime)()
 		}
@@ -50,6 +50,11 @@ func (s *Server) guarded(r route) echo.HandlerFunc {
 		if person != nil && !r.who.allows(person.Role) {
 			return forbidden("Your account doesn't have the role that this needs. An admin can give it.")
 		}
+		done, err := s.uploads.admit(c.Request(), r)
+		if err != nil {
+			return err
+		}
+		defer done()
 		// Signing in has no session yet to be bound to; the check of origins
 		// stands before it.
 		if r.method == http.MethodPost && r.who >= analysts {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime/multipart"
 	"net/http"
 	"path"
 	"slices"
@@ -18,8 +19,12 @@ import (
 	"rollcall/views"
 )
 
-// maxUpload bounds the file of a new batch.
-const maxUpload = pipeline.MaxPreflight
+const (
+	// maxUpload bounds the files of a new batch together.
+	maxUpload = pipeline.MaxPreflight
+	// maxAtOnce bounds the file that is submitted without being looked through.
+	maxAtOnce = pipeline.MaxPasted
+)
 
 // badLinesShown is how many bad lines the form names; it counts them all.
 const badLinesShown = 200
@@ -83,9 +88,18 @@ func dropUpload(r *http.Request) {
 // reason says.
 func typedBatch(c echo.Context) (views.NewBatchProps, error) {
 	p := typedFields(c)
-	_, content, err := uploaded(c.Request())
-	if err != nil {
+	files, err := uploaded(c.Request())
+	if err != nil || len(files) == 0 {
 		return p, err
+	}
+	in, err := files[0].Open()
+	if err != nil {
+		return p, fmt.Errorf("open upload: %w", err)
+	}
+	defer in.Close()
+	content, err := io.ReadAll(io.LimitReader(in, maxAtOnce))
+	if err != nil {
+		return p, fmt.Errorf("read upload: %w", err)
 	}
 	// Some editors begin a file with this mark.
 	file := string(bytes.TrimPrefix(content, []byte("\uFEFF")))
@@ -107,41 +121,43 @@ func typedFields(c echo.Context) views.NewBatchProps {
 	}
 }
 
-// uploaded reads the file of the form, its name first; both are empty when
-// there is none.
-func uploaded(r *http.Request) (string, []byte, error) {
-	file, header, err := r.FormFile("file")
-	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
-		return "", nil, nil
+// uploaded are the files of the form. They are read where they lie.
+func uploaded(r *http.Request) ([]pipeline.File, error) {
+	var files []pipeline.File
+	left := int64(maxUpload)
+	for _, h := range chosen(r) {
+		if left -= h.Size; left < 0 {
+			return nil, &http.MaxBytesError{Limit: maxUpload}
+		}
+		files = append(files, pipeline.File{Name: h.Filename, Open: func() (io.ReadCloser, error) { return h.Open() }})
 	}
-	if err != nil {
-		return "", nil, badRequest("The file arrived damaged. Send it again.", err)
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxUpload+1))
-	if err != nil {
-		return "", nil, fmt.Errorf("read upload: %w", err)
-	}
-	if len(content) > maxUpload {
-		return "", nil, &http.MaxBytesError{Limit: maxUpload}
-	}
-	return header.Filename, content, nil
+	return files, nil
 }
 
-func hasFile(r *http.Request) bool {
-	return r.MultipartForm != nil && len(r.MultipartForm.File["file"]) > 0
+func hasFile(r *http.Request) bool { return len(chosen(r)) > 0 }
+
+// chosen are the files of the form. A browser sends one without a name for none.
+func chosen(r *http.Request) []*multipart.FileHeader {
+	if r.MultipartForm == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.MultipartForm.File["file"]), func(h *multipart.FileHeader) bool {
+		return h.Filename == "" && h.Size == 0
+	})
 }
 
 // tabular reports a form whose lines are to be looked through whatever button
-// was pressed: its file is kept already, or is no text with a URL a line.
+// was pressed: its file is kept already, is one of several, is large, or is no
+// text with a URL a line.
 func tabular(r *http.Request) bool {
 	if r.PostFormValue("kept") != "" {
 		return true
 	}
-	if !hasFile(r) {
-		return false
+	files := chosen(r)
+	if len(files) != 1 || files[0].Size > maxAtOnce {
+		return len(files) > 0
 	}
-	switch strings.ToLower(path.Ext(r.MultipartForm.File["file"][0].Filename)) {
+	switch strings.ToLower(path.Ext(files[0].Filename)) {
 	case ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".gz":
 		return true
 	}

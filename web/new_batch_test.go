@@ -148,7 +148,7 @@ func TestNewBatchOfAnySize(t *testing.T) {
 		t.Errorf("a paste of 100,000 lines: got %d", got.status)
 	}
 	fields.Set("urls", "")
-	if got := v.upload("/batches", fields, bytes.Repeat([]byte("x"), maxUpload)); got.status != http.StatusSeeOther {
+	if got := v.upload("/batches", fields, bytes.Repeat([]byte("x"), maxAtOnce)); got.status != http.StatusSeeOther {
 		t.Errorf("a file at the limit: got %d, want 303", got.status)
 	}
 	if got := v.upload("/batches", fields, bytes.Repeat([]byte("x"), maxUpload+1)); got.status != http.StatusRequestEntityTooLarge || got.text("h1") != "Too large" {
@@ -182,7 +182,7 @@ func TestFormsSayWhatIsWrong(t *testing.T) {
 	b := setup(t)
 	v := b.as(t, store.RoleAnalyst)
 	token := csrfField + "=" + v.token()
-	large := "&urls=" + strings.Repeat("x", uploadLimit)
+	large := "&urls=" + strings.Repeat("x", pasteLimit)
 	for _, tc := range []struct {
 		path, form string
 		want       int

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -88,7 +89,7 @@ func preflightInput(c echo.Context, props views.NewBatchProps) (pipeline.Preflig
 		in.Kept = id
 	}
 	var err error
-	in.UploadName, in.Upload, err = uploaded(c.Request())
+	in.Files, err = uploaded(c.Request())
 	return in, errs, err
 }
 
@@ -96,9 +97,13 @@ func preflightInput(c echo.Context, props views.NewBatchProps) (pipeline.Preflig
 // browsers forget it.
 func (s *Server) formWithUpload(c echo.Context, props views.NewBatchProps, in pipeline.PreflightInput) error {
 	kept := in.Kept
-	if len(in.Upload) > 0 {
+	if len(in.Files) > 0 && props.Errors["file"] == "" {
 		var err error
-		if kept, err = s.pipeline.KeepUpload(c.Request().Context(), in); err != nil {
+		kept, err = s.pipeline.KeepUpload(c.Request().Context(), in)
+		if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
+			// The file is wrong too, and there is nothing to keep.
+			maps.Copy(props.Errors, fieldErrors(invalid))
+		} else if err != nil {
 			return fmt.Errorf("keep an upload: %w", err)
 		}
 	}

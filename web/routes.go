@@ -52,10 +52,12 @@ const (
 	webhookPrefix  = "/webhooks/geonode/"
 )
 
-// formLimit bounds the body of an ordinary form; uploadLimit of a new batch.
+// formLimit bounds the body of an ordinary form; uploadLimit of a new batch,
+// pasteLimit of one that brings no file.
 const (
 	formLimit   = 256 << 10
-	uploadLimit = 16<<20 + 1<<20
+	uploadLimit = maxUpload + maxAtOnce + 1<<20
+	pasteLimit  = maxAtOnce + 1<<20
 )
 
 // A route is one line of the table. GET routes answer HEAD as well.

@@ -83,6 +83,7 @@ type Server struct {
 	sessions *sessionStore
 	hasher   *hasher
 	flights  *byteBudget
+	uploads  *uploads
 	live     *hub
 	open     *openStreams
 	// peopled turns true, for good, once somebody has an account.
@@ -114,6 +115,7 @@ func New(cfg Config, st *store.Store, p Pipeline, log *slog.Logger, now func() t
 		cfg: cfg, store: st, pipeline: p, log: log, now: now, origins: origins, hasher: hash,
 		sessions: newSessionStore(cfg, st, now),
 		flights:  newByteBudget(cfg.MaxInFlight),
+		uploads:  newUploads(),
 		done:     make(chan struct{}),
 	}
 	s.live = newHub(s)

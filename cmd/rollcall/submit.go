@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
 	"rollcall/internal/pipeline"
+	"rollcall/internal/preflight"
 	"rollcall/store"
 )
 
@@ -17,6 +19,7 @@ import (
 type submitCmd struct {
 	File   string `arg:"" help:"File with the URLs: plain text, CSV, JSON lines or an XML sitemap, gzipped or not; - is standard input."`
 	Name   string `help:"Name of the batch. Default: its first host."`
+	User   string `placeholder:"NAME" help:"Whose batch it is. Default: nobody's."`
 	Kind   string `default:"auto" enum:"auto,extract,batch" help:"Kind of job: ${enum}."`
 	DryRun bool   `help:"Say what would be submitted, and submit nothing."`
 	Strict bool   `help:"Submit nothing when a line is invalid."`
@@ -69,24 +72,16 @@ func (c *submitCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (c *submitCmd) input(a *app) (pipeline.PreflightInput, error) {
-	file, open, err := c.open(a, c.File)
+	content, open, err := c.file(a)
 	if err != nil {
 		return pipeline.PreflightInput{}, err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, pipeline.MaxPreflight+1))
-	if err != nil {
-		return pipeline.PreflightInput{}, err
-	}
-	if len(content) > pipeline.MaxPreflight {
-		return pipeline.PreflightInput{}, fmt.Errorf("%s: over %d MB; submit it in parts, or gzipped", c.File, pipeline.MaxPreflight>>20)
 	}
 	in := pipeline.PreflightInput{
 		Submission: pipeline.Submission{Name: c.Name, Options: pipeline.Options{
 			Formats: c.Content, RenderJS: c.RenderJS, ProxyCountry: c.Country, ProxyType: c.Proxy, WaitUntil: c.WaitUntil,
 			WaitFor: c.WaitFor, WaitTimeoutMS: int(c.WaitTimeout.Milliseconds()), ExtractLinks: c.Links,
 		}},
-		Upload: content, UploadName: filepath.Base(c.File), Choices: c.choices(), StoredDays: c.StoredDays, Open: open,
+		Files: []pipeline.File{content}, Choices: c.choices(), StoredDays: c.StoredDays, Open: open,
 	}
 	if c.Kind != "auto" {
 		in.Kind = store.Kind(c.Kind)
@@ -94,12 +89,48 @@ func (c *submitCmd) input(a *app) (pipeline.PreflightInput, error) {
 	return in, nil
 }
 
+// file is the file to be submitted, and what opens the sitemaps beside it. Standard input can be read only once, so
+// what comes by it is held in memory.
+func (c *submitCmd) file(a *app) (pipeline.File, preflight.Opener, error) {
+	in, open, err := c.open(a, c.File)
+	if err != nil {
+		return pipeline.File{}, nil, err
+	}
+	defer in.Close()
+	if c.File != "-" {
+		return pipeline.File{Name: filepath.Base(c.File), Open: func() (io.ReadCloser, error) { return os.Open(c.File) }}, open, nil
+	}
+	content, err := io.ReadAll(io.LimitReader(in, pipeline.MaxPreflight+1))
+	return pipeline.FileOf(c.File, content), open, err
+}
+
+// owner is whose the batch will be; nil when nobody's.
+func (c *submitCmd) owner(ctx context.Context, s *stack) (*int64, error) {
+	if c.User == "" {
+		return nil, nil
+	}
+	u, err := s.store.UserByName(ctx, c.User)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, fmt.Errorf("--user: there is no user %q", c.User)
+	case err != nil:
+		return nil, fmt.Errorf("--user: %w", err)
+	case u.DisabledAt != nil:
+		return nil, fmt.Errorf("--user: the account %q is disabled", u.Name)
+	}
+	return &u.ID, nil
+}
+
 func (c *submitCmd) submit(ctx context.Context, a *app, s *stack, in pipeline.PreflightInput) error {
+	var err error
+	if in.CreatedBy, err = c.owner(ctx, s); err != nil {
+		return err
+	}
 	id, err := s.pipeline.Preflight(ctx, in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	f, err := s.store.Preflight(ctx, id, nil, s.now())
+	f, err := s.store.Preflight(ctx, id, in.CreatedBy, s.now())
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
@@ -113,7 +144,7 @@ func (c *submitCmd) submit(ctx context.Context, a *app, s *stack, in pipeline.Pr
 	}
 	nothing := c.nothing(said)
 	if nothing == nil && !c.DryRun {
-		done, err := s.pipeline.SubmitPreflight(ctx, id, nil, f.Reading)
+		done, err := s.pipeline.SubmitPreflight(ctx, id, in.CreatedBy, f.Reading)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}

@@ -37,7 +37,11 @@ func TestSubmitCommand(t *testing.T) {
 	run(2, "no such file", file+"x")
 	run(2, "kind", file, "--kind", "crawl")
 	run(1, "choose commit, domcontentloaded or load", file, "--wait-until", "never")
-	got := run(0, "", file, "--json", "--name", "pages", "--content", "markdown,html", "--kind", "batch")
+	run(1, `there is no user "nobody"`, file, "--user", "nobody")
+	if err := d.store.AddUser(t.Context(), &store.User{Name: "ada", Role: store.RoleAnalyst, PasswordHash: "x", CreatedAt: time.Now(), PasswordChangedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	got := run(0, "", file, "--json", "--user", "ADA", "--name", "pages", "--content", "markdown,html", "--kind", "batch")
 	var said submittedFile
 	if err := json.Unmarshal([]byte(got.out), &said); err != nil {
 		t.Fatal(err)
@@ -52,7 +56,7 @@ func TestSubmitCommand(t *testing.T) {
 		t.Errorf("batches: got %d, %v, want 1", batches, err)
 	}
 	start(t, d.vars, "serve")
-	if b := d.home(said.BatchID, time.Minute); b.Stored() != 2 || b.Name != "pages" || b.URLColumn != "page" || b.Kind != store.KindBatch {
+	if b := d.home(said.BatchID, time.Minute); b.Stored() != 2 || b.Name != "pages" || b.URLColumn != "page" || b.Kind != store.KindBatch || b.CreatedBy == nil {
 		t.Errorf("batch: got %+v", b)
 	}
 	d.runsAgain(t, "1")

@@ -32,8 +32,6 @@ type (
 )
 
 const (
-	// MaxPreflight bounds what is pasted and uploaded for one preflight, in bytes.
-	MaxPreflight = 16 << 20
 	// PreflightKept is how long a preflight is kept.
 	PreflightKept = 24 * time.Hour
 	// MaxStoredDays is how far back stored pages may be looked for.
@@ -44,13 +42,14 @@ const (
 // Its Token and LeaveOutBad are not used.
 type PreflightInput struct {
 	Submission
-	Upload     []byte
-	UploadName string
-	// Kept is a preflight of the same owner whose upload is meant, while Upload
-	// is empty; 0 is none.
+	// Files are one file, or an index of sitemaps with those it names.
+	Files []File
+	// Kept is a preflight of the same owner whose files are meant, while there
+	// are none; 0 is none.
 	Kept    int64
 	Choices Choices
-	// Open opens the sitemaps that an index names; nil opens none. It fetches nothing.
+	// Open opens the sitemaps that an index names; nil looks for them among the
+	// files. It fetches nothing.
 	Open       func(url string) (io.ReadCloser, error)
 	StoredDays int // URLs whose page was stored in the last days are left out; 0: are not.
 }
@@ -69,14 +68,11 @@ func (p *Pipeline) Preflight(ctx context.Context, in PreflightInput) (int64, err
 	}
 	defer leave()
 	in.Submission = in.withDefaults()
-	if err := p.withKept(ctx, &in); err != nil {
-		return 0, err
-	}
-	if err := in.check(ctx); err != nil {
-		return 0, err
-	}
-	f, err := p.newPreflight(in)
+	f, err := p.newPreflight(ctx, in)
 	if err != nil {
+		return 0, err
+	}
+	if err := in.check(ctx, f); err != nil {
 		return 0, err
 	}
 	if err := p.insertPreflight(ctx, f); err != nil {
@@ -91,9 +87,7 @@ func (p *Pipeline) Preflight(ctx context.Context, in PreflightInput) (int64, err
 // KeepUpload keeps an upload for a form that came back with mistakes: browsers
 // forget files. It returns the id that the form then names as Kept.
 func (p *Pipeline) KeepUpload(ctx context.Context, in PreflightInput) (int64, error) {
-	f, err := p.newPreflight(PreflightInput{
-		Submission: Submission{CreatedBy: in.CreatedBy}, Upload: in.Upload, UploadName: in.UploadName,
-	})
+	f, err := p.newPreflight(ctx, PreflightInput{Submission: Submission{CreatedBy: in.CreatedBy}, Files: in.Files})
 	if err != nil {
 		return 0, err
 	}
@@ -121,15 +115,25 @@ func invalidField(field, message string) error {
 	return &InvalidSubmission{Fields: []FieldError{{field, message}}}
 }
 
-// withKept puts the upload of an earlier preflight in place of none.
-func (p *Pipeline) withKept(ctx context.Context, in *PreflightInput) error {
-	if in.Kept == 0 || len(in.Upload) > 0 {
+// upload puts the files into a row, or those of an earlier preflight in place of
+// none.
+func (p *Pipeline) upload(ctx context.Context, in PreflightInput, f *store.Preflight) error {
+	if len(in.Files) > 0 {
+		files, err := indexFirst(ctx, in.Files)
+		if err != nil {
+			return err
+		}
+		f.Packed, f.UploadName = true, namesOf(files)
+		f.Upload, f.UploadSize, err = pack(ctx, files)
+		return err
+	}
+	if in.Kept == 0 {
 		return nil
 	}
-	f, err := p.store.Preflight(ctx, in.Kept, in.CreatedBy, p.now())
+	kept, err := p.store.Preflight(ctx, in.Kept, in.CreatedBy, p.now())
 	if err == nil {
-		_, in.Upload, err = p.store.PreflightContent(ctx, f.ID)
-		in.UploadName = f.UploadName
+		_, f.Upload, err = p.store.PreflightContent(ctx, kept.ID)
+		f.Packed, f.UploadName, f.UploadSize = kept.Packed, kept.UploadName, kept.UploadSize
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return invalidField("file", "the uploaded file was not kept any longer: choose it again")
@@ -138,7 +142,7 @@ func (p *Pipeline) withKept(ctx context.Context, in *PreflightInput) error {
 }
 
 // check reports every field that is wrong at once.
-func (in PreflightInput) check(ctx context.Context) error {
+func (in PreflightInput) check(ctx context.Context, f *store.Preflight) error {
 	fields := append(in.Options.check(), checkHeaders(in.Headers)...)
 	fields = append(fields, checkKind(in.Submission)...)
 	if single(in.Kind) {
@@ -147,37 +151,49 @@ func (in PreflightInput) check(ctx context.Context) error {
 	if utf8.RuneCountInString(in.Name) > maxName {
 		fields = append(fields, FieldError{"name", fmt.Sprintf("the name is over %d characters", maxName)})
 	}
-	switch {
-	case len(in.Text)+len(in.Upload) > MaxPreflight:
-		fields = append(fields, FieldError{"urls", fmt.Sprintf("over %d MB; submit them in several batches", MaxPreflight>>20)})
-	case strings.TrimSpace(in.Text) == "" && len(in.Upload) == 0 && in.UploadName != "":
-		fields = append(fields, FieldError{"file", "the file is empty"})
-	case strings.TrimSpace(in.Text) == "" && len(in.Upload) == 0:
-		fields = append(fields, FieldError{"urls", "paste at least one URL, or choose a file"})
-	case strings.TrimSpace(in.Text) != "" && len(in.Upload) > 0 && !plainLines(ctx, in.Upload, in.UploadName):
-		fields = append(fields, FieldError{"file", "only a plain text file can go together with pasted lines: submit the two apart"})
+	content, err := in.checkContent(ctx, f)
+	if err != nil {
+		return err
 	}
-	if len(fields) > 0 {
+	if fields = append(fields, content...); len(fields) > 0 {
 		return &InvalidSubmission{Fields: fields}
 	}
 	return nil
 }
 
+// checkContent says what is wrong with what was pasted and uploaded.
+func (in PreflightInput) checkContent(ctx context.Context, f *store.Preflight) ([]FieldError, error) {
+	files, err := keptFiles(f)
+	if err != nil {
+		return nil, err
+	}
+	pasted := strings.TrimSpace(in.Text) != ""
+	switch {
+	case len(in.Text) > MaxPasted:
+		return []FieldError{{"urls", fmt.Sprintf("over %d MB; submit them in several batches, or as a file", MaxPasted>>20)}}, nil
+	case !pasted && f.UploadSize == 0 && len(files) > 0:
+		return []FieldError{{"file", "the file is empty"}}, nil
+	case !pasted && len(files) == 0:
+		return []FieldError{{"urls", "paste at least one URL, or choose a file"}}, nil
+	case len(files) == 1 && pasted:
+		if plain, err := plainLines(ctx, files[0]); err != nil || plain {
+			return nil, err
+		}
+	case !pasted || len(files) == 0:
+		problem, err := checkFiles(ctx, files)
+		if err != nil || problem == "" {
+			return nil, err
+		}
+		return []FieldError{{"file", problem}}, nil
+	}
+	return []FieldError{{"file", "only a plain text file can go together with pasted lines: submit the two apart"}}, nil
+}
+
 // errEnough ends a reading that has shown what was wanted.
 var errEnough = errors.New("enough was read")
 
-// plainLines reports a file whose lines can follow pasted ones: one URL a line,
-// in the same character set.
-func plainLines(ctx context.Context, content []byte, name string) bool {
-	if !utf8.Valid(content) {
-		return false
-	}
-	found, _, err := preflight.Read(ctx, strings.NewReader(string(content)), name, Choices{}, nil, func(preflight.Line) error { return errEnough })
-	return (err == nil || errors.Is(err, errEnough)) && found.Format == preflight.FormatTXT
-}
-
 // newPreflight is the row, without what reading it will show.
-func (p *Pipeline) newPreflight(in PreflightInput) (*store.Preflight, error) {
+func (p *Pipeline) newPreflight(ctx context.Context, in PreflightInput) (*store.Preflight, error) {
 	options, err := json.Marshal(in.Options)
 	if err != nil {
 		return nil, fmt.Errorf("encode the options: %w", err)
@@ -185,8 +201,11 @@ func (p *Pipeline) newPreflight(in PreflightInput) (*store.Preflight, error) {
 	now := p.now()
 	f := &store.Preflight{
 		CreatedBy: in.CreatedBy, CreatedAt: now, ExpiresAt: now.Add(PreflightKept), Kind: in.Kind, Options: options,
-		Name: strings.TrimSpace(store.CleanText(in.Name)), Pasted: []byte(in.Text), Upload: in.Upload, UploadName: fileName(in.UploadName),
-		UploadSize: int64(len(in.Upload)), Choices: json.RawMessage(`{}`), StoredDays: in.StoredDays,
+		Name: strings.TrimSpace(store.CleanText(in.Name)), Pasted: []byte(in.Text),
+		Choices: json.RawMessage(`{}`), StoredDays: in.StoredDays,
+	}
+	if err := p.upload(ctx, in, f); err != nil {
+		return nil, err
 	}
 	if len(in.Headers) > 0 {
 		plain, err := json.Marshal(in.Headers)
@@ -281,7 +300,7 @@ func (p *Pipeline) PreflightForm(ctx context.Context, id int64, owner *int64) (P
 	}
 	in := PreflightInput{
 		Submission: Submission{Name: f.Name, Kind: f.Kind, Text: string(pasted), CreatedBy: f.CreatedBy},
-		UploadName: f.UploadName, StoredDays: f.StoredDays,
+		StoredDays: f.StoredDays,
 	}
 	if f.UploadSize > 0 {
 		in.Kept = f.ID

@@ -21,7 +21,7 @@ func TestPreflightKeepsNoMoreThanItRead(t *testing.T) {
 	f := newPreflights(t, setup{stopped: true, noWebhooks: true})
 	text := "url" + strings.Repeat(",c", 199) + "\nhttps://a.test/1\nhttps://a.test/2,x\nhttps://a.test/3,,y,,,\nhttps://a.test/3,z,,\nhttps://a.test/4" +
 		strings.Repeat(",", 199) + "\n"
-	id := f.make(pipeline.PreflightInput{Upload: []byte(text), UploadName: "a.csv"})
+	id := f.make(pipeline.PreflightInput{Files: []pipeline.File{pipeline.FileOf("a.csv", []byte(text))}})
 	done, err := f.pipe.SubmitPreflight(t.Context(), id, f.alice, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestPreflightsAreReadAFewAtOnce(t *testing.T) {
 	before := f.number(`SELECT count(*) FROM preflights`)
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	slow := pipeline.PreflightInput{
-		Upload: []byte("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>"), UploadName: "a.xml",
+		Files: []pipeline.File{pipeline.FileOf("a.xml", []byte("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>"))},
 		Open: func(string) (io.ReadCloser, error) {
 			reading <- struct{}{}
 			<-goOn
@@ -138,7 +138,7 @@ func TestLongestNames(t *testing.T) {
 	f := newPreflights(t, setup{stopped: true, noWebhooks: true})
 	label := strings.Repeat("a", 60)
 	host := "https://" + strings.Repeat(label+".", 4) + "test/"
-	f.make(pipeline.PreflightInput{Upload: []byte(host), UploadName: strings.Repeat("é", 300) + ".txt"})
+	f.make(pipeline.PreflightInput{Files: []pipeline.File{pipeline.FileOf(strings.Repeat("é", 300)+".txt", []byte(host))}})
 	for _, text := range []string{host, host + "\n" + host + "2"} {
 		d, err := f.pipe.Submit(t.Context(), pipeline.Submission{Text: text})
 		if err != nil {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -22,8 +23,8 @@ const (
 	// maxKeptText bounds what is kept of one line's text, and of one of its cells.
 	maxKeptText = 16 << 10
 	// maxKeptBytes bounds what is kept of all lines: a packed file may hold a
-	// thousand times its own size.
-	maxKeptBytes = 64 << 20
+	// thousand times its own size. A line is kept as it was and as it is sent.
+	maxKeptBytes = 2*MaxPreflight + 8<<20
 	// maxKeptCells bounds the cells beside the URLs: an empty one takes up memory,
 	// too.
 	maxKeptCells = 4_000_000
@@ -50,7 +51,14 @@ func (p *Pipeline) readPreflight(ctx context.Context, f *store.Preflight, c Choi
 		if storedDays > 0 {
 			r.since = p.now().AddDate(0, 0, -storedDays)
 		}
-		content, name := contentOf(f)
+		content, name, opener, err := contentOf(f)
+		if err != nil {
+			return store.PreflightReading{}, err
+		}
+		defer content.Close()
+		if open == nil {
+			open = opener
+		}
 		found, sum, err := preflight.Read(ctx, content, name, c, open, func(l preflight.Line) error { return r.take(ctx, l) })
 		wrong, isFile := errors.AsType[*preflight.FileError](err)
 		if err != nil && !isFile {
@@ -63,21 +71,42 @@ func (p *Pipeline) readPreflight(ctx context.Context, f *store.Preflight, c Choi
 	})
 }
 
-// contentOf is what is read: pasted lines, and those of the file after them.
-func contentOf(f *store.Preflight) (io.Reader, string) {
-	switch {
-	case len(bytes.TrimSpace(f.Pasted)) == 0:
-		return bytes.NewReader(f.Upload), f.UploadName
-	case len(f.Upload) == 0:
-		return bytes.NewReader(f.Pasted), ""
+// contentOf is what is read: pasted lines, and those of the file after them;
+// with the file's name, and what opens the files that came with it.
+func contentOf(f *store.Preflight) (io.ReadCloser, string, preflight.Opener, error) {
+	files, err := keptFiles(f)
+	if err != nil {
+		return nil, "", nil, err
 	}
+	if len(files) == 0 {
+		return io.NopCloser(bytes.NewReader(f.Pasted)), "", nil, nil
+	}
+	file, err := files[0].Open()
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("open %q: %w", files[0].Name, err)
+	}
+	if len(bytes.TrimSpace(f.Pasted)) == 0 {
+		return file, files[0].Name, beside(files[1:]), nil
+	}
+	return followed(f.Pasted, file), "", nil, nil
+}
+
+// followed are pasted lines with those of a file after them.
+func followed(pasted []byte, file io.ReadCloser) io.ReadCloser {
 	gap := "\n"
-	if bytes.HasSuffix(f.Pasted, []byte(gap)) {
+	if bytes.HasSuffix(pasted, []byte(gap)) {
 		gap = ""
 	}
-	// The mark that a file may begin with is none in the middle.
-	file := bytes.TrimPrefix(f.Upload, []byte("\uFEFF"))
-	return io.MultiReader(bytes.NewReader(f.Pasted), strings.NewReader(gap), bytes.NewReader(file)), ""
+	lines := bufio.NewReader(file)
+	// The mark that a file may begin with is none in the middle. An error comes
+	// again when the lines are read.
+	if mark, err := lines.Peek(3); err == nil && string(mark) == "\uFEFF" {
+		_, _ = lines.Discard(3)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(pasted), strings.NewReader(gap), lines), file}
 }
 
 func (r *lineReading) take(ctx context.Context, l preflight.Line) error {

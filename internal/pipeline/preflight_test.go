@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,8 +100,8 @@ func TestPreflightFlow(t *testing.T) {
 	ctx := t.Context()
 	in := pipeline.PreflightInput{
 		Submission: pipeline.Submission{Name: "shop", Headers: map[string]string{"X-Key": "secret"}},
-		Upload:     []byte(faultyCSV), UploadName: `C:\lists\shop` + "\u202e" + `.csv`,
-		Choices: pipeline.Choices{URLColumn: "page"},
+		Files:      []pipeline.File{pipeline.FileOf(`C:\lists\shop`+"\u202e"+`.csv`, []byte(faultyCSV))},
+		Choices:    pipeline.Choices{URLColumn: "page"},
 	}
 	id := f.make(in)
 	row, sum, lines := f.look(id)
@@ -267,9 +268,9 @@ func TestPreflightRefuses(t *testing.T) {
 	}
 	text := func(s string) pipeline.Submission { return pipeline.Submission{Text: s} }
 	refused(pipeline.PreflightInput{Submission: text(" \n ")}, "urls")
-	refused(pipeline.PreflightInput{UploadName: "empty.csv"}, "file")
-	refused(pipeline.PreflightInput{Submission: text("https://a.test/"), Upload: []byte(faultyCSV), UploadName: "a.csv"}, "file")
-	refused(pipeline.PreflightInput{Submission: text(strings.Repeat("x", pipeline.MaxPreflight+1))}, "urls")
+	refused(pipeline.PreflightInput{Files: []pipeline.File{pipeline.FileOf("empty.csv", nil)}}, "file")
+	refused(pipeline.PreflightInput{Submission: text("https://a.test/"), Files: []pipeline.File{pipeline.FileOf("a.csv", []byte(faultyCSV))}}, "file")
+	refused(pipeline.PreflightInput{Submission: text(strings.Repeat("x", pipeline.MaxPasted+1))}, "urls")
 	refused(pipeline.PreflightInput{Submission: pipeline.Submission{Text: "https://a.test/", Kind: store.KindCrawl}}, "kind")
 	refused(pipeline.PreflightInput{Submission: text("https://a.test/"), StoredDays: -1}, "stored_days")
 	refused(pipeline.PreflightInput{Kept: 99}, "file")
@@ -281,7 +282,7 @@ func TestPreflightRefuses(t *testing.T) {
 		}
 	}
 	// A text file's lines follow the pasted ones; nothing good is left to submit.
-	id := f.make(pipeline.PreflightInput{Submission: text("nonsense://x"), Upload: []byte("\uFEFFftp://y/"), UploadName: "more.txt"})
+	id := f.make(pipeline.PreflightInput{Submission: text("nonsense://x"), Files: []pipeline.File{pipeline.FileOf("more.txt", []byte("\uFEFFftp://y/"))}})
 	if _, sum, lines := f.look(id); sum.Invalid != 2 || !cmp.Equal(lines, []string{"1 invalid", "2 invalid"}) {
 		t.Errorf("pasted and uploaded: got %+v, %q", sum, lines)
 	}
@@ -289,7 +290,7 @@ func TestPreflightRefuses(t *testing.T) {
 		t.Errorf("submit nothing: got %v", err)
 	}
 	// A wrong choice is told, and what it is about.
-	id = f.make(pipeline.PreflightInput{Upload: []byte(faultyCSV), UploadName: "a.csv", Choices: pipeline.Choices{URLColumn: "9"}})
+	id = f.make(pipeline.PreflightInput{Files: []pipeline.File{pipeline.FileOf("a.csv", []byte(faultyCSV))}, Choices: pipeline.Choices{URLColumn: "9"}})
 	if row, _, _ := f.look(id); row.Problem == "" || row.ProblemField != "url_column" {
 		t.Errorf("a column that isn't there: got %q about %q", row.Problem, row.ProblemField)
 	}
@@ -302,5 +303,58 @@ func TestPreflightRefuses(t *testing.T) {
 	}
 	if _, err := f.store.Preflight(t.Context(), id, f.alice, f.now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the oldest of many: got %v", err)
+	}
+}
+
+// TestSitemapIndexIsUploadedWithItsSitemaps: they are found by their names in
+// whatever order they come, read again as they were kept, and no file is passed
+// over in silence.
+func TestSitemapIndexIsUploadedWithItsSitemaps(t *testing.T) {
+	t.Parallel()
+	f := newPreflights(t, setup{stopped: true, noWebhooks: true})
+	entry := func(url string) []byte { return []byte("<urlset><url><loc>" + url + "</loc></url></urlset>") }
+	index := pipeline.FileOf("index.xml", []byte(`<sitemapindex><sitemap><loc>https://a.test/maps/one.xml?v=2</loc></sitemap>
+		<sitemap><loc>https://a.test/two.xml</loc></sitemap><sitemap><loc>https://a.test/gone.xml</loc></sitemap></sitemapindex>`))
+	one, two := pipeline.FileOf("one.xml", entry("https://a.test/1")), pipeline.FileOf(`C:\maps\two.xml`, entry("https://a.test/2"))
+	id := f.make(pipeline.PreflightInput{Files: []pipeline.File{two, index, one}})
+	form, err := f.pipe.PreflightForm(t.Context(), id, f.alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.pipe.Reread(t.Context(), id, f.alice, pipeline.Choices{KeepDuplicates: true}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range []int64{id, f.make(form)} {
+		row, sum, lines := f.look(each)
+		want := []string{"1 accepted https://a.test/1", "2 accepted https://a.test/2", "3 invalid"}
+		if !cmp.Equal(lines, want) || sum.Accepted != 2 || row.UploadName != "index.xml and 2 more files" || row.UploadSize < 300 {
+			t.Errorf("preflight %d: got %q of %q, %d bytes", each, lines, row.UploadName, row.UploadSize)
+		}
+	}
+	for want, files := range map[string][]pipeline.File{
+		"several files are taken only":       {one, two},
+		`does not name "three.xml"`:          {index, one, pipeline.FileOf("three.xml", entry("https://a.test/3"))},
+		`two files have the name "one.xml"`:  {index, one, one},
+		"over 1000 files":                    slices.Repeat([]pipeline.File{one}, 1001),
+		"over 64 MB":                         {pipeline.FileOf("large.txt", make([]byte, pipeline.MaxPreflight+1))},
+		"only a plain text file can go toge": {index, one, two, {Name: "pasted"}},
+	} {
+		in := pipeline.PreflightInput{Submission: pipeline.Submission{CreatedBy: f.alice}, Files: files}
+		if last := len(files) - 1; files[last].Open == nil {
+			in.Text, in.Files = "https://a.test/", files[:last]
+		}
+		_, err := f.pipe.Preflight(t.Context(), in)
+		invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err)
+		if !ok || invalid.Fields[0].Field != "file" || !strings.Contains(invalid.Fields[0].Message, want) {
+			t.Errorf("got %v, want %q about the file", err, want)
+		}
+	}
+	// What was kept by the release before is read as it came.
+	f.exec(`UPDATE preflights SET packed = false, upload = 'https://a.test/old', upload_name = 'old.txt' WHERE id = $1`, id)
+	if err := f.pipe.Reread(t.Context(), id, f.alice, pipeline.Choices{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, lines := f.look(id); !cmp.Equal(lines, []string{"1 accepted https://a.test/old"}) {
+		t.Errorf("an upload of the release before: got %q", lines)
 	}
 }
