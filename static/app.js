@@ -60,6 +60,8 @@
 
   function localizeAll() {
     for (const element of document.querySelectorAll("time[data-time]")) localize(element);
+    // The same time twice says nothing: it stands there on this clock already.
+    for (const element of document.querySelectorAll("[data-clock-of]")) element.hidden = element.dataset.clockOf === zone;
   }
 
   // ---- The polite voice of a live page: one sentence a while, and one at the end ----

@@ -365,7 +365,7 @@ func ScheduleForm(p ScheduleFormProps) templ.Component {
 }
 
 // picker asks for the next runs anew as it is filled in, and at first: a browser that goes back to a form fills it in
-// as it was left. Where no script runs, a button does.
+// as it was left. The answer to what was typed last is the one that stays. Where no script runs, a button does.
 func picker(p ScheduleFormProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -383,7 +383,7 @@ func picker(p ScheduleFormProps) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<fieldset class=\"picker stack\" id=\"pick\" hx-get=\"/schedules/next\" hx-trigger=\"load, input delay:300ms\" hx-target=\"#next-runs\" hx-swap=\"innerHTML\"><legend class=\"form-label\">When</legend><div class=\"picker-kinds\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<fieldset class=\"picker stack\" id=\"pick\" hx-get=\"/schedules/next\" hx-trigger=\"load, input delay:300ms, change delay:300ms\" hx-sync=\"this:replace\" hx-target=\"#next-runs\" hx-swap=\"innerHTML\"><legend class=\"form-label\">When</legend><div class=\"picker-kinds\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

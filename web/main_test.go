@@ -238,6 +238,7 @@ type fakePipeline struct {
 	fakeRuns
 	fakeStats
 	distrust   atomic.Bool // Of webhooks.
+	busy       atomic.Bool // No more preflights are read.
 	mu         sync.Mutex
 	submitted  []pipeline.Submission
 	received   []pipeline.Incoming
@@ -248,6 +249,7 @@ type fakePipeline struct {
 	tried      []pipeline.Submission
 	cancelled  []int64 // Batches; jobs negative.
 	resent     [][]int64
+	resentTo   int64 // The batch that all of them are of.
 	resolves   []resolveCall
 	cancelPlan pipeline.CancelPlan
 	sick       error
@@ -313,7 +315,7 @@ func (f *fakePipeline) Resubmit(_ context.Context, ids []int64, _ store.AsPlanne
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.resent = append(f.resent, ids)
-	return pipeline.Resubmitted{Items: int64(len(ids)), Jobs: 1}, nil
+	return pipeline.Resubmitted{Items: int64(len(ids)), Jobs: 1, BatchID: f.resentTo}, nil
 }
 
 // resolveCall is a press of Resolve, or without a note of Unresolve.

@@ -20,7 +20,8 @@ import (
 // preflighter is what the pages ask of the pipeline about preflights. One of
 // another owner, or whose time is over, is store.ErrNotFound.
 type preflighter interface {
-	// Preflight keeps and reads a submission; KeepUpload only keeps its file.
+	// Preflight keeps and reads a submission; KeepUpload only keeps its file. One
+	// that finds too many being read is pipeline.ErrBusy, as of the others.
 	Preflight(ctx context.Context, in pipeline.PreflightInput) (int64, error)
 	KeepUpload(ctx context.Context, in pipeline.PreflightInput) (int64, error)
 	// PreflightForm is what a preflight was made from.
@@ -57,11 +58,15 @@ func (s *Server) makePreflight(c echo.Context) error {
 	}
 	if len(errs) > 0 {
 		props.Errors = errs
-		return s.formWithUpload(c, props, in)
+		return s.formWithUpload(c, http.StatusUnprocessableEntity, props, in)
 	}
 	id, err := s.pipeline.Preflight(c.Request().Context(), in)
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
-		return s.formWithUpload(c, withMistakes(props, invalid), in)
+		return s.formWithUpload(c, http.StatusUnprocessableEntity, withMistakes(props, invalid), in)
+	}
+	if errors.Is(err, pipeline.ErrBusy) {
+		props.Errors = views.Errors{"urls": busyReading}
+		return s.formWithUpload(c, http.StatusServiceUnavailable, props, in)
 	}
 	if err != nil {
 		return fmt.Errorf("preflight: %w", err)
@@ -93,9 +98,13 @@ func preflightInput(c echo.Context, props views.NewBatchProps) (pipeline.Preflig
 	return in, errs, err
 }
 
+// busyReading is what whoever is kept waiting too long is told.
+const busyReading = "Rollcall is reading as many lists as it can at once, so nothing was done. " +
+	"All of yours is still here: press again in a moment."
+
 // formWithUpload brings the form back with its mistakes. Its file is kept, for
 // browsers forget it.
-func (s *Server) formWithUpload(c echo.Context, props views.NewBatchProps, in pipeline.PreflightInput) error {
+func (s *Server) formWithUpload(c echo.Context, status int, props views.NewBatchProps, in pipeline.PreflightInput) error {
 	kept := in.Kept
 	if len(in.Files) > 0 && props.Errors["file"] == "" {
 		var err error
@@ -110,7 +119,7 @@ func (s *Server) formWithUpload(c echo.Context, props views.NewBatchProps, in pi
 	if err := s.nameKept(c, &props, kept); err != nil {
 		return err
 	}
-	return s.showNewBatch(c, http.StatusUnprocessableEntity, props)
+	return s.showNewBatch(c, status, props)
 }
 
 // nameKept names the upload that is kept; none when its time is over.
@@ -185,10 +194,14 @@ func (s *Server) rereadPreflight(c echo.Context) error {
 	if len(errs) == 0 {
 		err := s.pipeline.Reread(c.Request().Context(), id, &personOf(c).ID, choices, days)
 		invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err)
-		if err == nil {
+		switch {
+		case err == nil:
 			return c.Redirect(http.StatusSeeOther, preflightPath(id))
-		}
-		if !ok {
+		case errors.Is(err, pipeline.ErrBusy):
+			return s.showPreflight(c, id, http.StatusServiceUnavailable, func(p *views.PreflightProps) {
+				p.Notice, p.Choices = busyReading, choicesOf(choices, field(c, "stored_days", 20))
+			})
+		case !ok:
 			return err
 		}
 		for _, each := range invalid.Fields {
@@ -244,6 +257,8 @@ func (s *Server) submitPreflight(c echo.Context) error {
 		return s.showPreflight(c, id, http.StatusConflict, func(p *views.PreflightProps) {
 			p.Notice = "This was read in another way meanwhile, so nothing was submitted. Look at it again."
 		})
+	case errors.Is(err, pipeline.ErrBusy):
+		return s.showPreflight(c, id, http.StatusServiceUnavailable, func(p *views.PreflightProps) { p.Notice = busyReading })
 	case ok:
 		return s.showPreflight(c, id, http.StatusUnprocessableEntity, func(p *views.PreflightProps) { p.Errors = choiceErrors(invalid) })
 	case err != nil:

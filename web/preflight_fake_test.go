@@ -10,6 +10,9 @@ import (
 // Preflights are made as the pipeline makes them, by the one that fakeRuns has.
 
 func (f *fakePipeline) Preflight(ctx context.Context, in pipeline.PreflightInput) (int64, error) {
+	if f.busy.Load() {
+		return 0, pipeline.ErrBusy
+	}
 	p, err := f.pipe()
 	if err != nil {
 		return 0, err
@@ -34,6 +37,9 @@ func (f *fakePipeline) PreflightForm(ctx context.Context, id int64, owner *int64
 }
 
 func (f *fakePipeline) Reread(ctx context.Context, id int64, owner *int64, c pipeline.Choices, storedDays int) error {
+	if f.busy.Load() {
+		return pipeline.ErrBusy
+	}
 	p, err := f.pipe()
 	if err != nil {
 		return err
@@ -50,6 +56,9 @@ func (f *fakePipeline) PlanPreflight(ctx context.Context, row *store.Preflight) 
 }
 
 func (f *fakePipeline) SubmitPreflight(ctx context.Context, id int64, owner *int64, reading int) (pipeline.Submitted, error) {
+	if f.busy.Load() {
+		return pipeline.Submitted{}, pipeline.ErrBusy
+	}
 	p, err := f.pipe()
 	if err != nil {
 		return pipeline.Submitted{}, err

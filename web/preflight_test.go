@@ -105,6 +105,26 @@ func TestPreflightPages(t *testing.T) {
 	v.toTheBatch(b)
 }
 
+// TestPreflightsAreBusy is said where the reader stands, and nothing of what was
+// typed or sent is lost.
+func TestPreflightsAreBusy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	v.wantAt(v.uploadAs("/preflights", "first.csv", []byte(faultyCSV), map[string][]string{"format": {"html"}}), "/preflights/1")
+	b.pipeline.busy.Store(true)
+	got := v.uploadAs("/preflights", "busy.csv", []byte(faultyCSV), map[string][]string{"name": {"kept"}, "format": {"html"}})
+	if got.status != http.StatusServiceUnavailable || !strings.Contains(got.text("#urls-error"), "nothing was done") ||
+		!strings.Contains(got.text("label:has([data-testid=kept])"), "busy.csv") || got.doc.Find("input[name=name]").AttrOr("value", "") != "kept" {
+		t.Errorf("a form: got %d, %q", got.status, got.text("main"))
+	}
+	for path, form := range map[string]url.Values{"/choices": {"url_column": {"1"}}, "/submit": {"reading": {"1"}}} {
+		if got := v.submit("/preflights/1"+path, form); got.status != http.StatusServiceUnavailable || !strings.Contains(got.text("[data-testid=notice]"), "nothing was done") {
+			t.Errorf("%s: got %d, %q", path, got.status, got.text("main"))
+		}
+	}
+}
+
 // wrongChoices are named with what was chosen, and the column is changed and
 // changed back.
 func (v *visitor) wrongChoices() {

@@ -165,7 +165,7 @@ func (s *Server) showScheduleForm(c echo.Context, status int, props views.Schedu
 		props.Once = newToken()
 	}
 	props.Zones = append([]string{"UTC"}, strings.Fields(zoneNames)...)
-	props.Next = s.nextOfForm(props)
+	props.Next = s.nextOfForm(c, props)
 	title := "New schedule"
 	if props.ID != "" {
 		title = "Change the schedule"
@@ -178,19 +178,19 @@ func (s *Server) showScheduleForm(c echo.Context, status int, props views.Schedu
 
 // nextOfForm are the next runs of what is typed, or what keeps them from being
 // known.
-func (s *Server) nextOfForm(p views.ScheduleFormProps) views.NextRuns {
+func (s *Server) nextOfForm(c echo.Context, p views.ScheduleFormProps) views.NextRuns {
 	cron, errs := pickedOf(p).expression()
 	for _, name := range []string{"pick", "day", "time"} {
 		if errs[name] != "" {
 			return views.NextRuns{Problem: errs[name]}
 		}
 	}
-	return s.nextRuns(pipeline.CleanCron(cron), p.Zone)
+	return s.nextRuns(c, pipeline.CleanCron(cron), p.Zone)
 }
 
 // nextSchedule is GET /schedules/next: the next runs of what is being typed.
 func (s *Server) nextSchedule(c echo.Context) error {
-	return render(c, http.StatusOK, views.NextRunsPart(s.nextOfForm(typedSchedule(c.QueryParams()))))
+	return render(c, http.StatusOK, views.NextRunsPart(s.nextOfForm(c, typedSchedule(c.QueryParams()))))
 }
 
 // sentSchedule reads a form that was sent. The second value says where to go

@@ -89,7 +89,7 @@ func (s *Server) schedule(c echo.Context) error {
 		RemovedAt: orZero(row.RemovedAt),
 	}
 	if row.RemovedAt == nil {
-		props.Coming = s.nextRuns(row.Cron, row.Zone)
+		props.Coming = s.nextRuns(c, row.Cron, row.Zone)
 		if props.Going, err = s.goingBatch(ctx, &row.Schedule); err != nil {
 			return err
 		}
@@ -142,8 +142,9 @@ func scheduleRun(r *store.ScheduleRunRow) views.ScheduleRun {
 	return run
 }
 
-// nextRuns are the next runs of an expression in a zone.
-func (s *Server) nextRuns(cron, zone string) views.NextRuns {
+// nextRuns are the next runs of an expression in a zone, beside which a reader
+// of another zone is shown their own time.
+func (s *Server) nextRuns(c echo.Context, cron, zone string) views.NextRuns {
 	next := views.NextRuns{When: pickedFrom(cron).words(), Zone: zone}
 	times, err := pipeline.ReadTimes(cron, zone)
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
@@ -156,7 +157,9 @@ func (s *Server) nextRuns(cron, zone string) views.NextRuns {
 		return next
 	}
 	for _, at := range times.Following(s.now(), nextShown) {
-		next.Times = append(next.Times, views.NextRun{At: at, There: at.In(place).Format("Mon 2 Jan 2006, 15:04 MST")})
+		next.Times = append(next.Times, views.NextRun{
+			At: at, There: at.In(place).Format("Mon 2 Jan 2006, 15:04 MST"), Here: personOf(c).TimeZone == zone,
+		})
 	}
 	return next
 }

@@ -106,6 +106,7 @@ func TestSchedulePages(t *testing.T) {
 	if part.doc.Find("nav").Length() != 0 || part.doc.Find("[data-testid=next-runs] li").Length() != 5 || !strings.Contains(part.body, "Every Monday at 06:30") {
 		t.Errorf("the part with the next runs is %s", part.body)
 	}
+	v.nextRunsOf(b)
 	form = formTo(t, again, "/schedules")
 	if picked, _ := again.doc.Find("input[name=pick][checked]").Attr("value"); picked != "weekly" || again.doc.Find("input[name=day][checked]").Length() != 2 {
 		t.Errorf("kept are %q with %d days", picked, again.doc.Find("input[name=day][checked]").Length())
@@ -120,6 +121,26 @@ func TestSchedulePages(t *testing.T) {
 		t.Errorf("it is %q", got.text("[data-testid=when]"))
 	}
 	b.schedulePresses(t, v, path)
+}
+
+// nextRunsOf: of a zone that isn't known no run is shown, but that it isn't; of
+// the reader's own no time twice.
+func (v *visitor) nextRunsOf(b *bench) {
+	v.t.Helper()
+	for _, zone := range []string{"", "Asia/Nowhere", "Local", "europe", "../etc/passwd", "a\x00b", "\xff", "<b>", strings.Repeat("z", 300)} {
+		got := v.get("/schedules/next?" + url.Values{"pick": {"daily"}, "time": {"06:30"}, "zone": {zone}}.Encode())
+		if got.status != http.StatusOK || !strings.Contains(got.text("[data-testid=no-times]"), "time zone") || got.doc.Find("li").Length() != 0 {
+			v.t.Errorf("zone %q: %d, %q", zone, got.status, got.body)
+		}
+	}
+	b.exec(v.t, `UPDATE users SET time_zone = 'Europe/Berlin'`)
+	for zone, twice := range map[string]bool{"Europe/Berlin": false, "UTC": true} {
+		got := v.get("/schedules/next?pick=daily&time=06:30&zone=" + url.QueryEscape(zone))
+		if strings.Contains(got.body, "Your time") != twice || got.doc.Find("li").Length() != 5 {
+			v.t.Errorf("zone %s for a reader in Berlin: %s", zone, got.body)
+		}
+	}
+	b.exec(v.t, `UPDATE users SET time_zone = ''`)
 }
 
 // schedulePresses presses every button of a schedule.
