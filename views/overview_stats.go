@@ -207,6 +207,7 @@ type Spending struct {
 	// job by itself would have.
 	Jobs, Asking, EachSecond, Backoff Count
 	Quota                             Quota
+	Sandbox                           bool // the vendor is the simulator
 }
 
 // CallRow is how many calls of a kind were made.

@@ -125,7 +125,7 @@ func score() views.Scorecard {
 
 func spending() views.Spending {
 	return views.Spending{
-		Days: 7, Charged: views.Known(8120), Total: views.Known(2904), Since: before(5 * 24 * time.Hour),
+		Days: 7, Sandbox: true, Charged: views.Known(8120), Total: views.Known(2904), Since: before(5 * 24 * time.Hour),
 		Calls:  []views.CallRow{{Kind: "submit", Calls: views.Known(1240)}, {Kind: "status", Calls: views.Known(1206)}, {Kind: "list", Calls: views.Known(458)}},
 		Asking: views.Known(1664), Jobs: views.Known(1235), EachSecond: views.Known(61440), Backoff: views.Known(7512),
 		Quota: views.Quota{

@@ -69,6 +69,7 @@ func fillTab(p *views.ResultProps) {
 		p.Same = []views.SameRow{
 			{ItemID: "9", URL: "https://shop.sandbox.test/p/1", BatchID: "11", BatchName: "News front pages", StoredAt: before(26 * time.Hour), Status: 200, Bytes: 48000},
 			{ItemID: "8", URL: "HTTPS://shop.sandbox.test:443/p/1#top", BatchID: "10", BatchName: hostile, StoredAt: before(50 * time.Hour), Status: 503, Mark: "blocked", Bytes: 812},
+			{ItemID: "77", URL: "https://shop.sandbox.test/p/1", BatchID: "13", BatchName: "A later one", StoredAt: now(), Status: 200, Bytes: 48100},
 			{ItemID: "7", URL: "https://shop.sandbox.test/p/1", BatchID: "9", BatchName: "B", StoredAt: before(90 * time.Hour), Bytes: 48213, Equal: true},
 		}
 	}

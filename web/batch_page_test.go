@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -134,6 +135,13 @@ func TestPaceOfABatch(t *testing.T) {
 	young := paceOf(parts(func(int) int64 { return 25 }, 2), &store.Batch{Outstanding: 100, CreatedAt: now.Add(-30 * time.Second)}, now)
 	if young.PerMinute != 100 || young.Over != 30*time.Second {
 		t.Errorf("a batch of half a minute: got %+v", young)
+	}
+	for seconds := range 15 {
+		made := now.Add(-time.Duration(seconds) * time.Second)
+		newborn := paceOf([]store.PacePart{{Ended: 4, LastAt: now}}, &store.Batch{Outstanding: 100, CreatedAt: made}, now)
+		if age := time.Duration(max(seconds, 1)) * time.Second; newborn.Over != age || math.Abs(newborn.PerMinute-4/age.Minutes()) > 1e-9 {
+			t.Errorf("a batch of %d s: got %+v", seconds, newborn)
+		}
 	}
 }
 

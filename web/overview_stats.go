@@ -219,7 +219,7 @@ func (s *Server) overviewScore(ctx context.Context, h *history, score *views.Sco
 // overviewSpending says what was asked of the vendor since a time, what that
 // cost, and what asking for each job by itself would have.
 func (s *Server) overviewSpending(ctx context.Context, h *history, p *views.Spending, from time.Time) error {
-	p.Days = scoreDays
+	p.Days, p.Sandbox = scoreDays, s.cfg.Sandbox
 	total, known := h.sum(from, h.now)
 	if known {
 		p.Charged = views.Known(total.Charged)

@@ -108,7 +108,7 @@ func troubleText(h *store.Happening) string {
 	case store.HappenedRefused:
 		return "a delivery was refused"
 	case store.HappenedErrors:
-		return fmt.Sprintf("a reconcile run met %d errors", h.N)
+		return "a reconcile run met " + counted(h.N, "error", "errors")
 	}
 	return h.Text
 }

@@ -235,6 +235,9 @@ func (s *Server) resubmitPicked(c echo.Context, p picked, before time.Time) (pip
 		return pipeline.Resubmitted{}, back, err
 	}
 	done, err := s.pipeline.Resubmit(c.Request().Context(), ids, as)
+	if p.filter.Group != "" && done.BatchID > 0 {
+		back = "/batches/" + idText(done.BatchID) // Nothing of the group may be left to show.
+	}
 	return done, back, err
 }
 

@@ -90,6 +90,44 @@ func TestResubmitMatching(t *testing.T) {
 	}
 }
 
+// TestResubmitLeavesWhatWasResolvedSince: between a plan and its press somebody
+// else resolves what is in it, whether it was ticked or matched.
+func TestResubmitLeavesWhatWasResolvedSince(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	s := b.seed(t, "november", 12)
+	failed := []int64{s.items[1], s.items[5], s.items[9]}
+	for _, plan := range []string{
+		fmt.Sprintf("/resubmit?item=%d&item=%d", failed[0], failed[1]), "/resubmit?all=1&batch=" + idText(s.batch), "/resubmit?all=1&standing=all&batch=" + idText(s.batch),
+	} {
+		b.pipeline.resent = nil
+		form := v.get(plan).hidden("/resubmit")
+		b.exec(t, `UPDATE items SET resolved_at = now(), resolved_note = 'gone' WHERE id = $1`, failed[0])
+		v.submit("/resubmit", form)
+		if len(b.pipeline.resent) != 1 || slices.Contains(b.pipeline.resent[0], failed[0]) || !slices.Contains(b.pipeline.resent[0], failed[1]) {
+			t.Errorf("%s: sent %v, want %d without what was resolved", plan, b.pipeline.resent, failed[1])
+		}
+		b.exec(t, `UPDATE items SET resolved_at = NULL, resolved_note = '' WHERE id = $1`, failed[0])
+	}
+	// A group's press leads to the batch, or to the list without the group.
+	groups := v.get("/failures?batch=" + idText(s.batch)).doc.Find("[data-testid=groups] a[href^='/resubmit?']")
+	form := v.get(groups.First().AttrOr("href", "")).hidden("/resubmit")
+	for to, want := range map[int64]string{0: "/failures?batch=" + idText(s.batch), s.batch: "/batches/" + idText(s.batch)} {
+		b.pipeline.resentTo = to
+		if got := v.submit("/resubmit", form).header.Get("Location"); got != want || form.Get("group") == "" {
+			t.Errorf("from a group of batch %d: back to %q, want %q", to, got, want)
+		}
+	}
+	// What was resolved before, and is in the plan, is asked for by whoever presses.
+	b.exec(t, `UPDATE items SET resolved_at = now() - interval '1 hour', resolved_note = 'gone' WHERE id = $1`, failed[2])
+	b.pipeline.resent = nil
+	v.submit("/resubmit", v.get("/resubmit?all=1&standing=resolved").hidden("/resubmit"))
+	if len(b.pipeline.resent) != 1 || !slices.Equal(b.pipeline.resent[0], failed[2:]) {
+		t.Errorf("the resolved ones: sent %v, want %v", b.pipeline.resent, failed[2:])
+	}
+}
+
 func TestResubmitRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

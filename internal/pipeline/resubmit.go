@@ -15,6 +15,7 @@ const resubmitGroup = 1000
 // Resubmitted is what became of a resubmission.
 type Resubmitted struct {
 	Items, Jobs int64
+	BatchID     int64 // Of all of them; 0 when they are of several.
 }
 
 // Resubmit sends failed or cancelled items again that still stand as planned, in
@@ -46,13 +47,13 @@ type reopening struct {
 // resubmitGroup sends some items again in one transaction.
 func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, as store.AsPlanned, done *Resubmitted) error {
 	var items, jobs int64
+	var all []*reopening
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		items, jobs = 0, 0
+		items, jobs, all = 0, 0, nil
 		locked, err := tx.LockEnded(ctx, ids, as)
 		if err != nil {
 			return err
 		}
-		var all []*reopening
 		for len(locked) > 0 {
 			n := 1
 			for n < len(locked) && locked[n].BatchID == locked[0].BatchID {
@@ -72,6 +73,13 @@ func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, as store.AsPl
 	})
 	if err != nil {
 		return fmt.Errorf("resubmit: %w", err)
+	}
+	for _, r := range all {
+		if done.Items == 0 && r == all[0] {
+			done.BatchID = r.call.batch.ID
+		} else if done.BatchID != r.call.batch.ID {
+			done.BatchID = 0
+		}
 	}
 	done.Items += items
 	done.Jobs += jobs

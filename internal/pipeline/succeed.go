@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"rollcall/store"
@@ -29,7 +30,7 @@ func (p *Pipeline) succeed(ctx context.Context, tx store.Tx, c *call, parts []pa
 		}
 	}
 	events := intendedEvents(jobs, fmt.Sprintf("%s of job %d", origin, c.job.ID))
-	events = append(events, store.JobEvent{JobID: c.job.ID, At: now, Kind: string(origin), Detail: fmt.Sprintf("into %d jobs", len(jobs))})
+	events = append(events, store.JobEvent{JobID: c.job.ID, At: now, Kind: string(origin), Detail: "into " + counted(len(jobs), "job", "jobs")})
 	if err := tx.InsertEvents(ctx, events); err != nil {
 		return err
 	}
@@ -71,4 +72,12 @@ func newJob(c *call, what part, origin store.Origin, now time.Time) *store.Job {
 		BatchID: c.batch.ID, Kind: what.kind, State: store.JobIntended, Origin: origin,
 		RequestHash: requestHash(what.kind, c.options.forKind(what.kind), c.headers, urls), URLCount: len(what.items), CreatedAt: now,
 	}
+}
+
+// counted is a number of things, such as "1 job" or "3 jobs".
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
