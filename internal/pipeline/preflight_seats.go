@@ -31,8 +31,8 @@ func newSeats(n int, wait time.Duration) *seats {
 
 // take waits for a place, and returns how it is left again. ErrBusy says that
 // none came free in time.
-func (s *seats) take(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-s.taken }
+func (s *seats) take(ctx context.Context) (func(), error) {
+	leave := func() { <-s.taken }
 	select {
 	case s.taken <- struct{}{}:
 		return leave, nil
