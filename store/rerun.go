@@ -20,8 +20,9 @@ func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, a
 
 // CountStanding counts the failures of a batch: those that wait for a person,
 // and those that one resolved. Both are of one moment.
-func (q Queries) CountStanding(ctx context.Context, batchID int64) (waiting, resolved int64, err error) {
-	err = q.db.NewRaw(`SELECT b.failed - r.n, r.n FROM batches b, LATERAL (SELECT count(*) AS n FROM items
+func (q Queries) CountStanding(ctx context.Context, batchID int64) (int64, int64, error) {
+	var waiting, resolved int64
+	err := q.db.NewRaw(`SELECT b.failed - r.n, r.n FROM batches b, LATERAL (SELECT count(*) AS n FROM items
 		WHERE batch_id = b.id AND state = 'failed' AND resolved_at IS NOT NULL) r WHERE b.id = ?`, batchID).Scan(ctx, &waiting, &resolved)
 	return waiting, resolved, translate(err)
 }

@@ -41,7 +41,7 @@ func TestResolvedFailuresStayFailed(t *testing.T) {
 			t.Errorf("planned as %+v: sent again %+v, %v, want what was resolved since left alone", as, done, err)
 		}
 	}
-	if done, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{}); err != nil || done.Items != 4 {
+	if done, err := r.pipe.Resubmit(t.Context(), ids, store.AsPlanned{}); err != nil || done.Items != 4 || done.BatchID != b.ID {
 		t.Fatalf("sent again %+v, %v", done, err)
 	}
 	r.wantBatch(r.ended(b.ID), 4, 0, 0)
