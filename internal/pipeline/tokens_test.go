@@ -23,7 +23,7 @@ func TestAFormSentTwiceIsOneFormOnly(t *testing.T) {
 	r := newRig(t, setup{stopped: true, noWebhooks: true})
 	var people [2]int64
 	for i, name := range []string{"alice", "bob"} {
-		people[i] = int64(r.number(`INSERT INTO users (name, role, password_hash, created_at, password_changed_at) VALUES ($1, 'analyst', 'x', now(), now()) RETURNING id`, name))
+		people[i] = r.number(`INSERT INTO users (name, role, password_hash, created_at, password_changed_at) VALUES ($1, 'analyst', 'x', now(), now()) RETURNING id`, name)
 	}
 	batches := [2]int64{r.submit(store.KindBatch, "https://a.test/1", "https://a.test/2"), r.submit(store.KindBatch, "https://a.test/3", "https://a.test/4")}
 	r.endWith(batches[0], 1)
