@@ -88,7 +88,7 @@ func newShelf(t *testing.T, b *bench) *shelf {
 }
 
 // put has the result be a page: as Markdown, HTML, title, link and metadata. Its
-// neighbours say the same where words come from the vendor.
+// neighbors say the same where words come from the vendor.
 func (s *shelf) put(t *testing.T, content []byte) {
 	t.Helper()
 	head := string(content[:min(len(content), 3000)])

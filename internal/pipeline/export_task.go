@@ -112,11 +112,11 @@ func (p *Pipeline) makeExport(ctx context.Context, id int64, every time.Duration
 	e.Claim = claim
 	w := &chunkWriter{p: p, ctx: ctx, export: e, body: make([]byte, 0, exportChunk)}
 	if claim > exportClaims {
-		return w.ended(errTooOften)
+		return w.ended(ctx, errTooOften)
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	return w.ended(beating(ctx, tick.C, func(ctx context.Context) (bool, error) {
+	return w.ended(ctx, beating(ctx, tick.C, func(ctx context.Context) (bool, error) {
 		return p.store.TouchExport(ctx, id, claim, p.now())
 	}, w.fill))
 }
@@ -240,8 +240,8 @@ func (w *chunkWriter) clear() error {
 
 // ended keeps how it ended. What another claim may do better is left to the queue,
 // but not for ever.
-func (w *chunkWriter) ended(err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), recordTimeout)
+func (w *chunkWriter) ended(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	w.ctx = ctx // The task's may be what ended it.
 	lasting := errors.Is(err, errNoSpace) || errors.Is(err, errTooOften) || w.export.Claim >= exportClaims
