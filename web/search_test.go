@@ -30,8 +30,8 @@ func TestSearchPage(t *testing.T) {
 		t.Errorf("found: got %q, the box holds %q", found.text("#found h2"), found.doc.Find("#q").AttrOr("value", ""))
 	}
 	for query, want := range map[string]int{
-		"q=page": 3, "q=page&host=A.EXAMPLE": 3, "q=page&host=b.example": 0, "q=page&batch=" + idText(other.batch): 2, "q=page&batch=999": 0,
-		"q=page&since=2026-01-01": 3, "q=page&until=2026-01-01": 0, "q=kettle+OR+page&order=best": 4, "q=-page+kettle": 1, `q="a+kettle"`: 1, "q=kettle+page": 0,
+		"q=page": 5, "q=page&host=A.EXAMPLE": 5, "q=page&host=b.example": 0, "q=page&batch=" + idText(other.batch): 2, "q=page&batch=999": 0,
+		"q=page&since=2026-01-01": 5, "q=page&until=2026-01-01": 0, "q=kettle+OR+page&order=best": 6, "q=-page+kettle": 1, `q="a+kettle"`: 1, "q=kettle+page": 0,
 	} {
 		if got := v.get("/search?" + query); got.status != http.StatusOK || got.doc.Find("[data-testid=found] li").Length() != want {
 			t.Errorf("%s: got %d %q, want %d results", query, got.status, got.text("main"), want)

@@ -259,7 +259,7 @@ func (w *chunkWriter) ended(ctx context.Context, err error) error {
 		m.Complete, m.Reason, m.SHA256 = false, cutReason(err), ""
 		w.p.log.WarnContext(ctx, "export failed", slog.Int64("export_id", w.export.ID), slog.Int("claim", w.export.Claim), slog.Any("error", err))
 	}
-	return w.end(m)
+	return w.end(ctx, m)
 }
 
 // release lets others go first before the next claim.
@@ -272,19 +272,19 @@ func (w *chunkWriter) release(err error) error {
 }
 
 // end keeps how it ended; what is left of a file that isn't whole goes at once.
-func (w *chunkWriter) end(m export.Manifest) error {
+func (w *chunkWriter) end(ctx context.Context, m export.Manifest) error {
 	p, id, now := w.p, w.export.ID, w.p.now()
-	if err := endExport(w.ctx, p.store, w.export, m, now, now.Add(p.cfg.KeepExports), false); err != nil {
+	if err := endExport(ctx, p.store, w.export, m, now, now.Add(p.cfg.KeepExports), false); err != nil {
 		return err
 	}
 	if !m.Complete {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), clearTime)
+		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 		defer cancel()
-		if err := p.clearExport(ctx, id); err != nil {
+		if err := p.clearExport(clearing, id); err != nil {
 			return err
 		}
 	}
-	p.log.InfoContext(w.ctx, "export ended", slog.Int64("export_id", id), slog.Bool("complete", m.Complete), slog.Int64("rows", m.Rows), slog.Int64("bytes", m.Bytes))
+	p.log.InfoContext(ctx, "export ended", slog.Int64("export_id", id), slog.Bool("complete", m.Complete), slog.Int64("rows", m.Rows), slog.Int64("bytes", m.Bytes))
 	return nil
 }
 

@@ -11,6 +11,9 @@ import (
 )
 
 const (
+	// scheduleTick is how often is looked at least for what is due: times have
+	// minutes.
+	scheduleTick = time.Second
 	// dueSchedules is how many schedules one look takes up.
 	dueSchedules = 20
 	// mostMissed bounds the missed times that are counted one by one.
@@ -21,7 +24,7 @@ const (
 
 // scheduleLoop takes up what is due until ctx ends.
 func (p *Pipeline) scheduleLoop(ctx context.Context) {
-	p.every(ctx, 2*p.cfg.PollTick, p.RunDue)
+	p.every(ctx, max(2*p.cfg.PollTick, scheduleTick), p.RunDue)
 }
 
 // RunDue takes up the schedules whose time has come. Every process may do it at
