@@ -168,6 +168,7 @@ func (b *chrome) once(selector, do string) {
 // check holds the page as it is against axe-core, the window's width and the console.
 func (b *chrome) check(name string) {
 	b.t.Helper()
+	b.once("main", `if (document.readyState !== "complete") return "";`) // A page that is still coming lacks half of what it is held against.
 	b.picture(name)
 	found := b.value(b.axe + `; axe.run({iframes: false}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 2).map((n) => n.html).join(" ")).join("\n"))`)
 	if found != "" {

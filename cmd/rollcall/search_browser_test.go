@@ -48,6 +48,7 @@ func (b *chrome) searchResult() {
 	b.check("result-source")
 	for tab, want := range map[string]string{"metadata": "SHA-256", "story": "Stored", "history": "Other results of this page", "links": "links"} {
 		b.click("a[href*='tab=" + tab + "']")
+		b.once("#result a[aria-current=true][href*='tab="+tab+"']", "")
 		b.until("#result", "(?i)"+want)
 		b.check("result-" + tab)
 	}
