@@ -93,7 +93,7 @@
     waiting = false;
   });
   document.addEventListener("htmx:after:swap", () => {
-    if (!pressed) return;
+    if (!pressed || document.getElementById("items-new")?.hidden === false) return; // A swap of something else came first.
     pressed = false;
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     document.getElementById("items-title")?.focus({ preventScroll: true });
