@@ -109,8 +109,8 @@ func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked
 	if err != nil {
 		return err
 	}
-	first, cutA := firstLines(printable(whole(left)))
-	second, cutB := firstLines(printable(whole(right)))
+	first, cutA := firstLines(printable(store.WholeText(left)))
+	second, cutB := firstLines(printable(store.WholeText(right)))
 	p.Cut = longer > diffBytes || cutA || cutB
 	p.Same = !p.Cut && slices.Equal(left, right)
 	p.Diff = compareTexts(ctx, s.now, first, second, p.Blanks)

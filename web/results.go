@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -148,7 +147,7 @@ func readMarkdown(ctx context.Context, r shownResult) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	html, err := markdownReader().render(whole(content), r.URL)
+	html, err := markdownReader().render(store.WholeText(content), r.URL)
 	if errors.Is(err, errTangled) {
 		return tangledNote, nil
 	}
@@ -158,16 +157,4 @@ func readMarkdown(ctx context.Context, r shownResult) (string, error) {
 // readMarkdown is the same for the present result of an item.
 func (s *Server) readMarkdown(ctx context.Context, id int64, url string) (string, error) {
 	return readMarkdown(ctx, shownResult{ResultFacts: &store.ResultFacts{Result: store.Result{ItemID: id}, URL: url}, q: s.store.Queries})
-}
-
-// whole drops a character that the limit cut in two.
-func whole(content []byte) []byte {
-	for range utf8.UTFMax - 1 {
-		if r, size := utf8.DecodeLastRune(content); r == utf8.RuneError && size == 1 {
-			content = content[:len(content)-1]
-			continue
-		}
-		break
-	}
-	return content
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
 
@@ -146,30 +146,12 @@ func jsonOf(content []byte) json.RawMessage {
 	return content
 }
 
-// fileName is safe for any file system: the page's host and path in letters,
-// digits and dashes, with the item's id, so that no two are the same.
+// fileName is the name that the result has in an export too, with its version
+// where that is an earlier one.
 func fileName(facts *store.ResultFacts) string {
-	text := ""
-	if u, err := url.Parse(facts.URL); err == nil {
-		text = u.Hostname() + u.EscapedPath()
-	}
-	safe := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-			return r
-		}
-		return '-'
-	}, text)
-	safe = strings.Trim(strings.Join(strings.FieldsFunc(safe, func(r rune) bool { return r == '-' }), "-"), "-")
-	if len(safe) > 80 {
-		safe = safe[:80]
-	}
-	if safe == "" {
-		safe = "result"
-	}
-	safe += "-" + idText(facts.ItemID)
+	name := pipeline.FileName(facts.URL, facts.ItemID)
 	if facts.Version != facts.Latest {
-		safe += "-version-" + strconv.Itoa(facts.Version)
+		name += "-version-" + strconv.Itoa(facts.Version)
 	}
-	return safe
+	return name
 }

@@ -27,7 +27,7 @@ func resultSource(c echo.Context, r shownResult, part store.Part) (views.Source,
 	if err != nil {
 		return views.Source{}, err
 	}
-	lines := strings.Split(printable(whole(content)), "\n")
+	lines := strings.Split(printable(store.WholeText(content)), "\n")
 	if n := len(lines); n > 1 && lines[n-1] == "" {
 		lines = lines[:n-1] // The last line ended.
 	}

@@ -33,3 +33,7 @@ func DefaultExport(f ExportFormat) ExportChoices { return export.Default(f) }
 
 // SafeCell is a cell of a CSV file that no spreadsheet takes for a formula.
 func SafeCell(text string) string { return export.SafeCell(text) }
+
+// FileName names a result's file: for any file system, and no other item's; it
+// has no ending.
+func FileName(address string, item int64) string { return export.FileName(address, item) }

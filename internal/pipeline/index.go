@@ -199,7 +199,7 @@ func readWords(rows []store.Unread, most int) []store.Words {
 	for i := range rows {
 		u := &rows[i]
 		text := searchable(PlainText(u.Markdown, u.HTML))
-		text = string(wholeText([]byte(text[:min(len(text), most)])))
+		text = string(store.WholeText([]byte(text[:min(len(text), most)])))
 		out[i] = store.Words{Unread: *u, Text: text}
 		out[i].Mark, out[i].MarkReason = markOf(u.HTTPStatus, u.Title, u.Markdown, u.HTML)
 	}

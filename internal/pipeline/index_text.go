@@ -25,7 +25,7 @@ func plainText(markdown, page []byte) string {
 
 // PlainText is the text of a result, or of its beginning, as the search reads
 // it and a snippet shows it.
-func PlainText(markdown, page []byte) string { return plainText(wholeText(markdown), page) }
+func PlainText(markdown, page []byte) string { return plainText(store.WholeText(markdown), page) }
 
 // ReadableText is PlainText for a person: without the marks of Markdown and
 // the addresses of its links, in one line.
@@ -41,17 +41,6 @@ func ReadableText(markdown, page []byte) string {
 //
 //nolint:gochecknoglobals // A compiled pattern never changes.
 var linkTarget = regexp.MustCompile(`\]\([^()\s]*(\([^()\s]*\)[^()\s]*)*(\s+"[^"]*")?\)`)
-
-// wholeText drops a character that a limit cut in two.
-func wholeText(content []byte) []byte {
-	for range utf8.UTFMax - 1 {
-		if r, size := utf8.DecodeLastRune(content); r != utf8.RuneError || size != 1 {
-			break
-		}
-		content = content[:len(content)-1]
-	}
-	return content
-}
 
 // printableText puts blanks in place of what isn't text, and of the
 // characters that turn the direction of what follows them.
