@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"rollcall/static"
+	"rollcall/views"
 )
 
 // extractor finds a client's address: the connection's own, or what a trusted
@@ -106,8 +107,9 @@ func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
 		if strings.HasPrefix(s.cfg.PublicURL, "https://") {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		if !strings.HasPrefix(c.Request().URL.Path, static.Prefix) {
+		if r := c.Request(); !strings.HasPrefix(r.URL.Path, static.Prefix) {
 			header.Set("Cache-Control", "no-store")
+			c.SetRequest(r.WithContext(views.WithLanguage(r.Context(), views.LanguageFor(r.Header.Get("Accept-Language")))))
 		}
 		return next(c)
 	}

@@ -1,0 +1,120 @@
+package views
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/text/language"
+)
+
+// English is what the pages are written in; every other language translates it.
+const English = "en"
+
+// pseudo is no language: each text stands in brackets, so that one sees on a
+// page what no translator could reach. A browser that accepts it alone gets it.
+const pseudo = "en-XA"
+
+// textFiles are the catalogues: for each language a file that says for each
+// English text of the pages what it is there. en.json lists all there are, and
+// the tests keep it so; a further language is a further file.
+//
+//go:embed texts/*.json
+var textFiles embed.FS
+
+// catalogues are read once, by language.
+var catalogues = sync.OnceValue(func() map[string]map[string]string {
+	all, err := readCatalogues()
+	if err != nil {
+		panic(fmt.Sprintf("embedded texts: %v", err)) // Only a broken build can cause this.
+	}
+	return all
+})
+
+func readCatalogues() (map[string]map[string]string, error) {
+	files, err := textFiles.ReadDir("texts")
+	if err != nil {
+		return nil, fmt.Errorf("list the texts: %w", err)
+	}
+	all := make(map[string]map[string]string, len(files))
+	for _, file := range files {
+		raw, err := textFiles.ReadFile(path.Join("texts", file.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the texts: %w", err)
+		}
+		texts := map[string]string{}
+		if err := json.Unmarshal(raw, &texts); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file.Name(), err)
+		}
+		all[strings.TrimSuffix(file.Name(), ".json")] = texts
+	}
+	return all, nil
+}
+
+// Languages are those that the pages can be read in, English first.
+func Languages() []string {
+	var others []string
+	for name := range catalogues() {
+		if name != English {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return append([]string{English}, others...)
+}
+
+// LanguageFor picks of the languages there are the one that suits an
+// Accept-Language header best (RFC 9110 section 12.5.4): English when none does.
+func LanguageFor(accept string) string {
+	names := Languages()
+	if accept == pseudo {
+		return pseudo
+	}
+	tags := make([]language.Tag, len(names))
+	for i, name := range names {
+		tags[i] = language.Make(name)
+	}
+	wanted, _, err := language.ParseAcceptLanguage(accept)
+	if err != nil {
+		return English
+	}
+	_, at, _ := language.NewMatcher(tags).Match(wanted...)
+	return names[at]
+}
+
+type languageKey struct{}
+
+// WithLanguage has the pages that are rendered with the context be in a
+// language.
+func WithLanguage(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, languageKey{}, name)
+}
+
+// languageOf is the language of a page.
+func languageOf(ctx context.Context) string {
+	if name, ok := ctx.Value(languageKey{}).(string); ok {
+		return name
+	}
+	return English
+}
+
+// tr is an English text of the pages in the reader's language. What no
+// catalogue has, such as a batch's own name, stays as it is.
+func tr(ctx context.Context, english string) string {
+	name := languageOf(ctx)
+	switch name {
+	case English:
+		return english
+	case pseudo:
+		return "[" + english + "]"
+	}
+	if text, ok := catalogues()[name][english]; ok && text != "" {
+		return text
+	}
+	return english
+}
