@@ -31,7 +31,7 @@ func openLiveBatch(t *testing.T) liveBatch {
 		w.Header().Set("Content-Security-Policy", policy)
 		props := batchProps()
 		props.Items.Tabs.State, props.Items.Self = r.URL.Query().Get("state"), r.URL.RequestURI()
-		if err := views.Batch(props).Render(r.Context(), w); err != nil {
+		if err := views.Batch(props).Render(r.Context(), w); err != nil { //nolint:contextcheck // templ hands it to each part.
 			t.Errorf("render: %v", err)
 		}
 	}

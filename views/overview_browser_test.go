@@ -21,7 +21,7 @@ func overviewServer(t *testing.T, now *atomic.Pointer[views.OverviewProps]) *htt
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if err := views.Overview(*now.Load()).Render(r.Context(), w); err != nil {
+		if err := views.Overview(*now.Load()).Render(r.Context(), w); err != nil { //nolint:contextcheck // templ hands it to each part.
 			t.Error(err)
 		}
 	})

@@ -20,23 +20,23 @@ const English = "en"
 // page what no translator could reach. A browser that accepts it alone gets it.
 const pseudo = "en-XA"
 
-// textFiles are the catalogues: for each language a file that says for each
+// textFiles are the catalogs: for each language a file that says for each
 // English text of the pages what it is there. en.json lists all there are, and
 // the tests keep it so; a further language is a further file.
 //
 //go:embed texts/*.json
 var textFiles embed.FS
 
-// catalogues are read once, by language.
-var catalogues = sync.OnceValue(func() map[string]map[string]string {
-	all, err := readCatalogues()
+// catalogs are read once, by language.
+var catalogs = sync.OnceValue(func() map[string]map[string]string {
+	all, err := readCatalogs()
 	if err != nil {
 		panic(fmt.Sprintf("embedded texts: %v", err)) // Only a broken build can cause this.
 	}
 	return all
 })
 
-func readCatalogues() (map[string]map[string]string, error) {
+func readCatalogs() (map[string]map[string]string, error) {
 	files, err := textFiles.ReadDir("texts")
 	if err != nil {
 		return nil, fmt.Errorf("list the texts: %w", err)
@@ -59,7 +59,7 @@ func readCatalogues() (map[string]map[string]string, error) {
 // Languages are those that the pages can be read in, English first.
 func Languages() []string {
 	var others []string
-	for name := range catalogues() {
+	for name := range catalogs() {
 		if name != English {
 			others = append(others, name)
 		}
@@ -104,7 +104,7 @@ func languageOf(ctx context.Context) string {
 }
 
 // tr is an English text of the pages in the reader's language. What no
-// catalogue has, such as a batch's own name, stays as it is.
+// catalog has, such as a batch's own name, stays as it is.
 func tr(ctx context.Context, english string) string {
 	name := languageOf(ctx)
 	switch name {
@@ -113,7 +113,7 @@ func tr(ctx context.Context, english string) string {
 	case pseudo:
 		return "[" + english + "]"
 	}
-	if text, ok := catalogues()[name][english]; ok && text != "" {
+	if text, ok := catalogs()[name][english]; ok && text != "" {
 		return text
 	}
 	return english

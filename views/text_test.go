@@ -26,12 +26,12 @@ var saidBy = map[string][]int{"tr": {1}, "pageHead": {0}, "empty": {1}, "planLin
 // saidIn are the types whose lists of literals hold texts that are said through tr, by which of their fields.
 var saidIn = map[string][]int{"menuEntry": {3}, "keyText": {1}}
 
-// The catalogue of English texts is exactly what the pages say: what is missing there can't be translated, and what
+// The catalog of English texts is exactly what the pages say: what is missing there can't be translated, and what
 // nobody says is translated in vain. -update writes it.
-func TestCatalogueHoldsEveryText(t *testing.T) {
+func TestCatalogHoldsEveryText(t *testing.T) {
 	t.Parallel()
 	want := said(t)
-	catalogue := filepath.Join("texts", "en.json")
+	catalog := filepath.Join("texts", "en.json")
 	if *update {
 		var raw bytes.Buffer
 		encode := json.NewEncoder(&raw)
@@ -40,11 +40,11 @@ func TestCatalogueHoldsEveryText(t *testing.T) {
 		if err := encode.Encode(want); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(catalogue, raw.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(catalog, raw.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	raw, err := os.ReadFile(catalogue)
+	raw, err := os.ReadFile(catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestCatalogueHoldsEveryText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("texts/en.json is stale; go test ./views -run Catalogue -update writes it (-got +want):\n%s", diff)
+		t.Errorf("texts/en.json is stale; go test ./views -run Catalog -update writes it (-got +want):\n%s", diff)
 	}
 }
 
@@ -66,8 +66,8 @@ func TestLanguageFor(t *testing.T) {
 	}
 }
 
-// In the pseudo-language every text that goes through the catalogue stands in brackets.
-func TestPagesSpeakThroughTheCatalogue(t *testing.T) {
+// In the pseudo-language every text that goes through the catalog stands in brackets.
+func TestPagesSpeakThroughTheCatalog(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
 	if err := storyOf(t, "failures").Render(views.WithLanguage(t.Context(), views.LanguageFor("en-XA")), &page); err != nil {
@@ -83,7 +83,7 @@ func TestPagesSpeakThroughTheCatalogue(t *testing.T) {
 	for _, selector := range []string{"h1", "table[data-testid=groups] th[scope=col]", ".foot [data-keys]"} {
 		for _, text := range texts(doc.Find(selector)) {
 			if !strings.HasPrefix(text, "[") {
-				t.Errorf("%s: %q went past the catalogue", selector, text)
+				t.Errorf("%s: %q went past the catalog", selector, text)
 			}
 		}
 	}

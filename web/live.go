@@ -301,13 +301,13 @@ func (s *Server) news(ctx context.Context, id int64) (message, error) {
 		if err != nil {
 			return message{}, err
 		}
-		data, err := event(ctx, views.OverviewLive(props))
+		data, err := event(ctx, views.OverviewLive(props)) //nolint:contextcheck // templ hands it to each part.
 		return message{data: data}, err
 	}
 	props, ended, err := s.batchMoved(ctx, id)
 	if err != nil {
 		return message{}, err
 	}
-	data, err := event(ctx, views.BatchLive(props))
+	data, err := event(ctx, views.BatchLive(props)) //nolint:contextcheck // templ hands it to each part.
 	return message{data: data, last: ended}, err
 }
