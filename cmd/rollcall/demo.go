@@ -32,6 +32,7 @@ type demoCmd struct {
 	Rotate       time.Duration `placeholder:"EVERY" help:"Change the secret of every webhook this often while the batch runs. Default: never."`
 	Nets         []string      `enum:"webhook,poll,reconcile" default:"webhook,poll,reconcile" help:"The nets that are on."`
 	Seed         uint64        `default:"1" help:"Decides the pages and the faults."`
+	PagesChange  float64       `default:"0.1" placeholder:"RATE" help:"Share of the made pages that changed a little since they were last submitted, from 0 to 1: what a batch that runs again finds changed."`
 	Data         string        `placeholder:"DIR" help:"Folder to keep the database in. Default: a temporary one, removed on exit."`
 	Timeout      time.Duration `default:"20m" help:"With --once: how long it may take."`
 }
@@ -132,6 +133,9 @@ func (c *demoCmd) check() error {
 	_, err := readFaults(c.Faults)
 	if c.Rotate < 0 || c.Rotate > 0 && c.Rotate < time.Second {
 		err = errors.Join(err, fmt.Errorf("--rotate=%s: must be at least 1s", c.Rotate))
+	}
+	if !(c.PagesChange >= 0 && c.PagesChange <= 1) { // NaN is neither.
+		err = errors.Join(err, fmt.Errorf("--pages-change=%g: must be from 0 to 1", c.PagesChange))
 	}
 	if c.Timeout <= 0 {
 		err = errors.Join(err, fmt.Errorf("--timeout=%s: must be above zero", c.Timeout))

@@ -136,7 +136,7 @@ func (c *demoCmd) openSandbox(ctx context.Context, d *demo) error {
 		return err
 	}
 	cfg := sandbox.Config{
-		Now: d.now, Logger: d.log, Seed: c.Seed, Faults: faults, AllowPrivate: c.AllowPrivate,
+		Now: d.now, Logger: d.log, Seed: c.Seed, Faults: faults, AllowPrivate: c.AllowPrivate, PagesChange: c.PagesChange,
 		APIKeys: map[string]string{d.config.GeonodeScraperAPIKey: sandbox.DefaultAccount},
 	}
 	if !c.Once {

@@ -11,12 +11,13 @@ import (
 
 // sandboxCmd is the simulated vendor as a program.
 type sandboxCmd struct {
-	Address      string `default:"127.0.0.1:9090" help:"Address and port to serve on. Rollcall calls a vendor without TLS on loopback only."`
-	Faults       string `default:"none" placeholder:"NAME=RATE,..." help:"What goes wrong and how often, such as drop=0.1,dup=0.1; default for the demo's mix, none for nothing."`
-	Seed         uint64 `default:"1" help:"Decides all that is left to chance."`
-	APIKey       string `name:"api-key" default:"sandbox-key" help:"The key that is accepted."`
-	AllowPrivate bool   `help:"Fetch pages from loopback and private addresses too."`
-	ListFaults   bool   `help:"Print the names of the faults, a line each, and end."`
+	Address      string  `default:"127.0.0.1:9090" help:"Address and port to serve on. Rollcall calls a vendor without TLS on loopback only."`
+	Faults       string  `default:"none" placeholder:"NAME=RATE,..." help:"What goes wrong and how often, such as drop=0.1,dup=0.1; default for the demo's mix, none for nothing."`
+	Seed         uint64  `default:"1" help:"Decides all that is left to chance."`
+	PagesChange  float64 `default:"0" placeholder:"RATE" help:"Share of the made pages that changed a little since they were last submitted, from 0 to 1."`
+	APIKey       string  `name:"api-key" default:"sandbox-key" help:"The key that is accepted."`
+	AllowPrivate bool    `help:"Fetch pages from loopback and private addresses too."`
+	ListFaults   bool    `help:"Print the names of the faults, a line each, and end."`
 }
 
 // Run serves until ctx ends. Jobs and webhooks are held in memory and end with it.
@@ -30,7 +31,7 @@ func (c *sandboxCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	box, err := sandbox.New(sandbox.Config{
-		Now: a.now, Logger: a.log, Seed: c.Seed, Faults: faults, AllowPrivate: c.AllowPrivate,
+		Now: a.now, Logger: a.log, Seed: c.Seed, Faults: faults, AllowPrivate: c.AllowPrivate, PagesChange: c.PagesChange,
 		APIKeys: map[string]string{c.APIKey: sandbox.DefaultAccount},
 	})
 	if err != nil {

@@ -48,6 +48,10 @@ type Config struct {
 	// Balance is the tokens each account starts with; zero or less is without limit (see SetBalance).
 	Balance int64
 
+	// PagesChange is the share of made pages that changed a little since they were last submitted, from 0 to 1. The first
+	// time a page is as always; a job that carries it twice sees it once. Default: 0, pages never change.
+	PagesChange float64
+
 	// AllowPrivate lets real pages come from loopback, private and link-local addresses. Default: refused.
 	AllowPrivate bool
 	// IgnoreRobots makes crawls disregard robots.txt. Default: respected.
@@ -180,6 +184,9 @@ func (c *Config) check() error {
 		if n < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d, less than 0", name, n))
 		}
+	}
+	if !(c.PagesChange >= 0 && c.PagesChange <= 1) { // NaN is neither.
+		errs = append(errs, fmt.Errorf("PagesChange is %g, not from 0 to 1", c.PagesChange))
 	}
 	for key, account := range c.APIKeys {
 		if key == "" || account == "" {

@@ -8,7 +8,8 @@
 // Some paths on any made host are special: /slow/5s answers late; /fail/CODE fails for good with that code;
 // /fail-retryable/N fails, retryably, the first N times (once without N) that an account submits it; /huge/5mb is large;
 // /plain/... is tiny and costs nothing to make; /latin1, /invalid-utf8, /nul, /empty and /script (hostile) try what a
-// page may hold. Every other path is a good page.
+// page may hold. Every other path is a good page, which may
+// change a little from one submission to the next (Config.PagesChange).
 //
 // A real page that answers other than 2xx fails with TARGET_HTTP_404 and so on (retryable for 429 and 5xx). Other codes:
 // DNS_FAILED, CONNECTION_FAILED, TIMEOUT (the last two retryable), TLS_ERROR, ADDRESS_REFUSED, TOO_MANY_REDIRECTS,

@@ -90,6 +90,7 @@ type item struct {
 	depth   int
 	ordeal  string // What item_fail holds for it: "", "retryable" or "permanent".
 	attempt int    // The how-manieth submission of this URL this is; counted only where it matters.
+	edition int    // How often the page had changed when this was submitted.
 
 	status   string
 	end      outcome
@@ -251,6 +252,9 @@ func (s *Sandbox) foretell(j *job, it *item) {
 		name := j.account.name + " " + it.url
 		s.attempts[name]++
 		it.attempt = s.attempts[name]
+	}
+	if s.cfg.PagesChange > 0 {
+		it.edition = s.look(j, it.url)
 	}
 }
 

@@ -45,10 +45,11 @@ func MadeURLs(n int, seed uint64) []string {
 // draft is a made page being written.
 type draft struct {
 	strings.Builder
-	d    dice
-	key  string // The URL, which decides everything on the page.
-	lang *language
-	asks int
+	d       dice
+	key     string // The URL, which decides everything on the page but what editions change.
+	edition int    // 0 for a page that never changed.
+	lang    *language
+	asks    int
 }
 
 // pick is the next number in [0, n) of this page.
@@ -60,19 +61,19 @@ func (p *draft) pick(n int) int {
 // add writes formatted HTML; whatever is not a number or made of known words must be escaped by the caller.
 func (p *draft) add(format string, args ...any) { fmt.Fprintf(&p.Builder, format, args...) }
 
-// makePage writes the page of a made URL. It is the same whenever it is asked for.
-func (s *Sandbox) makePage(u *url.URL) content {
+// makePage writes an edition of the page of a made URL. It is the same whenever it is asked for.
+func (s *Sandbox) makePage(u *url.URL, edition int) content {
 	at := *u
 	at.Fragment, at.RawFragment = "", ""
 	word, _ := magicParts(at.Path)
 	if c, ok := s.magicPage(&at, word); ok {
 		return c
 	}
-	key := at.String()
+	key := strconv.Itoa(edition) + " " + at.String()
 	if c, ok := s.made.get(key); ok {
 		return c
 	}
-	c := s.madeContent(s.writePage(&at), &at)
+	c := s.madeContent(s.writePage(&at, edition), &at)
 	s.made.put(key, c)
 	return c
 }
@@ -87,10 +88,10 @@ func (s *Sandbox) madeContent(text string, at *url.URL) content {
 	return c
 }
 
-// writePage is the HTML of an ordinary made page.
-func (s *Sandbox) writePage(at *url.URL) string {
+// writePage is the HTML of an edition of an ordinary made page.
+func (s *Sandbox) writePage(at *url.URL, edition int) string {
 	key := strings.ToLower(at.Host) + at.EscapedPath() + "?" + at.RawQuery
-	p := &draft{d: s.dice, key: key}
+	p := &draft{d: s.dice, key: key, edition: edition}
 	p.lang = &languages()[p.pick(len(languages()))]
 	site, _, _ := strings.Cut(strings.ToLower(at.Hostname()), ".")
 	word, value := magicParts(at.Path)
@@ -135,6 +136,7 @@ const madeRobots = "User-agent: *\nDisallow: /private/\n"
 // shop is a product with price table, reviews and neighbors; its front page and categories are lists of products.
 func (p *draft) shop(word string, number int) {
 	p.add("<h1>%s</h1>\n", p.words(3))
+	p.update()
 	if word != "item" {
 		p.add("<p>%s</p>\n<ul>\n", p.sentence())
 		for range 24 {
@@ -162,6 +164,7 @@ func (p *draft) shop(word string, number int) {
 // news is a story, sometimes a long one, with a quotation and a picture.
 func (p *draft) news(word string, number int) {
 	p.add("<article>\n<h1>%s</h1>\n<p><time>2026-%02d-%02d</time></p>\n", p.words(5), 1+p.pick(12), 1+p.pick(28))
+	p.update()
 	if word == "story" {
 		p.paragraphs(3 + p.pick(6))
 		p.add("<blockquote><p>%s %s</p></blockquote>\n", p.sentence(), p.sentence())
@@ -180,6 +183,7 @@ func (p *draft) news(word string, number int) {
 // forum is a topic with posts, nested lists and code.
 func (p *draft) forum(word string, number int) {
 	p.add("<h1>%s? %s</h1>\n", p.words(4), p.emoji())
+	p.update()
 	if word == "topic" {
 		for post := range 2 + p.pick(6) {
 			p.add("<section>\n<h3>#%d %s</h3>\n", post+1, p.words(1))
@@ -215,7 +219,7 @@ func (p *draft) neighbors(word string, number, total int) {
 func (p *draft) table() {
 	p.add("<table><thead><tr><th>%s</th><th>%s</th><th>%s</th></tr></thead><tbody>\n", p.words(1), p.words(1), p.words(1))
 	for range 3 + p.pick(5) {
-		p.add("<tr><td>%s</td><td>%d</td><td>%d.%02d €</td></tr>\n", p.words(2), p.pick(500), 1+p.pick(900), p.pick(100))
+		p.add("<tr><td>%s</td><td>%d</td><td>%d.%02d €</td></tr>\n", p.words(2), p.stock(p.pick(500)), 1+p.pick(900), p.pick(100))
 	}
 	p.add("</tbody></table>\n")
 }

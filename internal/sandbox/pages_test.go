@@ -319,9 +319,9 @@ func TestMadePages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := r.makePage(u)
+		c := r.makePage(u, 0)
 		r.made.pages = map[string]content{}
-		if again := r.makePage(u); again.Markdown != c.Markdown || again.HTML != c.HTML {
+		if again := r.makePage(u, 0); again.Markdown != c.Markdown || again.HTML != c.HTML {
 			t.Fatalf("%s differs from one time to the next", text)
 		}
 		if !utf8.ValidString(c.Markdown) || len(c.Links) < 8 || len(c.Markdown) < 200 {

@@ -64,7 +64,7 @@ func (s *Sandbox) visitItem(ctx context.Context, j *job, it *item) (*page, outco
 	if j.crawl != nil && !s.cfg.IgnoreRobots && !s.robotsAllow(ctx, j.crawl, it.url) {
 		return nil, outcome{code: "ROBOTS_DISALLOWED", message: "robots.txt of the site keeps crawlers away from this page."}
 	}
-	return s.visit(ctx, it.url, it.attempt, j.opts.headers)
+	return s.visit(ctx, it, j.opts.headers)
 }
 
 func ordealOutcome(ordeal string, variant int) outcome {

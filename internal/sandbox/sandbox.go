@@ -43,6 +43,7 @@ type Sandbox struct {
 	urls     int    // Of all jobs.
 	serial   uint64
 	attempts map[string]int    // How often each URL that fails at first was submitted.
+	looks    map[string]looked // What became of each made page, when pages change.
 	rolls    map[uint64]uint64 // How often each question of chance was asked.
 	calls    map[string]*CallCount
 	sent     DeliveryCounts
@@ -75,7 +76,7 @@ func New(cfg Config) (*Sandbox, error) {
 		made:   pageCache{limit: cfg.CacheBytes, pages: map[string]content{}},
 		faults: maps.Clone(cfg.Faults), switches: cfg.Switches,
 		accounts: map[string]*account{}, jobs: map[string]*job{},
-		slots: cfg.Parallelism, attempts: map[string]int{}, rolls: map[uint64]uint64{}, calls: map[string]*CallCount{},
+		slots: cfg.Parallelism, attempts: map[string]int{}, looks: map[string]looked{}, rolls: map[uint64]uint64{}, calls: map[string]*CallCount{},
 	}
 	s.sender = newSender(s)
 	for _, name := range cfg.APIKeys {

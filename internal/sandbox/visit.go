@@ -49,28 +49,28 @@ func checkURL(text string) error {
 	return nil
 }
 
-// visit gets a page. attempt is the how-manieth submission of this URL this is, where that matters.
-func (s *Sandbox) visit(ctx context.Context, text string, attempt int, headers map[string]string) (*page, outcome) {
-	u, err := url.Parse(text)
+// visit gets the page of an item.
+func (s *Sandbox) visit(ctx context.Context, it *item, headers map[string]string) (*page, outcome) {
+	u, err := url.Parse(it.url)
 	if err != nil {
 		return nil, outcome{code: "INVALID_URL", message: "The URL can't be read."}
 	}
 	if isMade(u.Hostname()) {
-		return s.visitMade(ctx, u, attempt)
+		return s.visitMade(ctx, u, it)
 	}
 	return s.fetcher.visit(ctx, u, headers)
 }
 
 // visitMade makes a page under sandbox.test, or plays what its path asks for.
-func (s *Sandbox) visitMade(ctx context.Context, u *url.URL, attempt int) (*page, outcome) {
+func (s *Sandbox) visitMade(ctx context.Context, u *url.URL, it *item) (*page, outcome) {
 	if wait := slowness(u.Path); wait > 0 && !sleep(ctx, wait) {
 		return nil, outcome{code: "TIMEOUT", message: "The target took too long.", retryable: true}
 	}
-	end := magicOutcome(u, attempt)
+	end := magicOutcome(u, it.attempt)
 	if end.code != "" {
 		return nil, end
 	}
-	made := s.makePage(u)
+	made := s.makePage(u, it.edition)
 	return &page{content: made, made: true}, end
 }
 
@@ -87,7 +87,7 @@ func (s *Sandbox) text(it *item) content {
 	if err != nil || !isMade(u.Hostname()) {
 		return content{}
 	}
-	return s.makePage(u)
+	return s.makePage(u, it.edition)
 }
 
 // hostKey is the host and port of a URL in one form, to compare sites by.
