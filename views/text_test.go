@@ -3,13 +3,8 @@ package views_test
 import (
 	"bytes"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,12 +14,6 @@ import (
 
 	"rollcall/views"
 )
-
-// saidBy are the functions of package views that say their arguments, by which of them, to the reader through tr.
-var saidBy = map[string][]int{"tr": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}}
-
-// saidIn are the types whose lists of literals hold texts that are said through tr, by which of their fields.
-var saidIn = map[string][]int{"menuEntry": {3}, "keyText": {1}}
 
 // The catalog of English texts is exactly what the pages say: what is missing there can't be translated, and what
 // nobody says is translated in vain. -update writes it.
@@ -80,54 +69,13 @@ func TestPagesSpeakThroughTheCatalog(t *testing.T) {
 	if got := doc.Find("html").AttrOr("lang", ""); got != "en-XA" {
 		t.Errorf("lang: got %q, want en-XA", got)
 	}
-	for _, selector := range []string{"h1", "table[data-testid=groups] th[scope=col]", ".foot [data-keys]"} {
+	for _, selector := range []string{"h1", "table[data-testid=groups] th[scope=col]", ".foot [data-keys]", ".word > span"} {
 		for _, text := range texts(doc.Find(selector)) {
 			if !strings.HasPrefix(text, "[") {
 				t.Errorf("%s: %q went past the catalog", selector, text)
 			}
 		}
 	}
-}
-
-// said are the literal texts that the pages say.
-func said(t *testing.T) map[string]string {
-	t.Helper()
-	want := map[string]string{}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if name, ok := n.Fun.(*ast.Ident); ok {
-					literals(t, want, n.Args, saidBy[name.Name])
-				}
-			case *ast.CompositeLit:
-				if list, ok := n.Type.(*ast.ArrayType); ok {
-					if name, ok := list.Elt.(*ast.Ident); ok {
-						for _, each := range n.Elts {
-							if row, ok := each.(*ast.CompositeLit); ok {
-								literals(t, want, row.Elts, saidIn[name.Name])
-							}
-						}
-					}
-				} else if name, ok := n.Type.(*ast.Ident); ok {
-					literals(t, want, n.Elts, saidIn[name.Name])
-				}
-			}
-			return true
-		})
-	}
-	return want
 }
 
 func storyOf(t *testing.T, name string) templ.Component {
@@ -139,22 +87,4 @@ func storyOf(t *testing.T, name string) templ.Component {
 	}
 	t.Fatalf("no story %q", name)
 	return nil
-}
-
-// literals adds those of the expressions that are texts.
-func literals(t *testing.T, to map[string]string, from []ast.Expr, which []int) {
-	t.Helper()
-	for i, each := range from {
-		literal, ok := each.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING || !slices.Contains(which, i) {
-			continue
-		}
-		text, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text != "" {
-			to[text] = text
-		}
-	}
 }

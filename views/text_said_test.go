@@ -1,0 +1,137 @@
+package views_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// saidBy are the functions of package views that say their arguments, by which of them, to the reader through tr.
+var saidBy = map[string][]int{"tr": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}}
+
+// saidIn are the types whose lists of literals hold texts that are said through tr, by which of their fields.
+var saidIn = map[string][]int{"menuEntry": {3}, "keyText": {1}, "look": {2}}
+
+// said are the literal texts that people read: those of the pages, and the sentences that package web puts into them.
+// What is put together from parts at run time, such as "3 of 5 jobs", isn't among them.
+func said(t *testing.T) map[string]string {
+	t.Helper()
+	want := map[string]string{}
+	for _, tree := range sources(t, "*.go") {
+		ast.Inspect(tree, func(n ast.Node) bool {
+			addSaid(t, want, n)
+			return true
+		})
+	}
+	for _, tree := range sources(t, "../web/*.go") {
+		addSentences(t, want, tree)
+	}
+	return want
+}
+
+// sources are the parsed files, without tests.
+func sources(t *testing.T, pattern string) []*ast.File {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trees []*ast.File
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trees = append(trees, tree)
+	}
+	return trees
+}
+
+// addSaid adds what a call or a literal of package views says.
+func addSaid(t *testing.T, to map[string]string, n ast.Node) {
+	t.Helper()
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if name, ok := n.Fun.(*ast.Ident); ok {
+			literals(t, to, n.Args, saidBy[name.Name])
+		}
+	case *ast.CompositeLit:
+		if list, ok := n.Type.(*ast.ArrayType); ok {
+			if name, ok := list.Elt.(*ast.Ident); ok {
+				for _, each := range n.Elts {
+					if row, ok := each.(*ast.CompositeLit); ok {
+						literals(t, to, row.Elts, saidIn[name.Name])
+					}
+				}
+			}
+		} else if name, ok := n.Type.(*ast.Ident); ok {
+			literals(t, to, n.Elts, saidIn[name.Name])
+		}
+	}
+}
+
+// addSentences adds the texts of a file that are whole sentences or titles: of several words, the first one with a
+// capital, and without a verb of fmt. Errors and the log are not for readers of pages.
+func addSentences(t *testing.T, to map[string]string, tree *ast.File) {
+	t.Helper()
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			of, ok := n.Fun.(*ast.SelectorExpr)
+			return !ok || !slices.Contains([]string{"Errorf", "New", "Error", "Warn", "Info", "Debug"}, of.Sel.Name)
+		case ast.Expr:
+			text, ok := constant(t, n)
+			if ok && isSentence(text) {
+				to[text] = text
+			}
+			return !ok
+		}
+		return true
+	})
+}
+
+func isSentence(text string) bool {
+	return text != "" && !strings.HasSuffix(text, " ") && text[0] >= 'A' && text[0] <= 'Z' && strings.Contains(strings.TrimSpace(text), " ") && !strings.ContainsAny(text, "%\n<>=;")
+}
+
+// constant is the text of a literal, or of several that are joined.
+func constant(t *testing.T, e ast.Expr) (string, bool) {
+	t.Helper()
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		left, ok := constant(t, e.X)
+		if !ok || e.Op != token.ADD {
+			return "", false
+		}
+		right, ok := constant(t, e.Y)
+		return left + right, ok
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		text, err := strconv.Unquote(e.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text, true
+	}
+	return "", false
+}
+
+// literals adds those of the expressions that are texts.
+func literals(t *testing.T, to map[string]string, from []ast.Expr, which []int) {
+	t.Helper()
+	for i, each := range from {
+		if text, ok := constant(t, each); ok && text != "" && slices.Contains(which, i) {
+			to[text] = text
+		}
+	}
+}
