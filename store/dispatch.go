@@ -159,15 +159,18 @@ func (q Queries) AnyUncertain(ctx context.Context) (bool, error) {
 }
 
 // KnownVendorIDs returns which of the vendor's ids are recorded here, with
-// the job of each.
+// the job of each. One that was ours and was pruned is known as settled, without
+// an ID.
 func (q Queries) KnownVendorIDs(ctx context.Context, ids []string) (map[string]KnownJob, error) {
 	out := map[string]KnownJob{}
 	if len(ids) == 0 {
 		return out, nil
 	}
 	var rows []KnownJob
-	err := q.db.NewRaw(`SELECT id, vendor_job_id, kind, state, accepted_at, adopted FROM jobs WHERE vendor_job_id IN (?)`,
-		bun.List(ids)).Scan(ctx, &rows)
+	err := q.db.NewRaw(`SELECT 0 AS id, vendor_job_id, '' AS kind, 'settled' AS state, NULL AS accepted_at, false AS adopted
+			FROM processed_events WHERE vendor_job_id IN (?ids) AND state = 'pruned'
+		UNION ALL SELECT id, vendor_job_id, kind, state, accepted_at, adopted FROM jobs WHERE vendor_job_id IN (?ids)`,
+		named{"ids": bun.List(ids)}).Scan(ctx, &rows)
 	for _, r := range rows {
 		out[r.VendorJobID] = r
 	}

@@ -35,11 +35,13 @@ type Batch struct {
 	Outstanding       int64 // Computed by Postgres, never written.
 	Charged           int64
 	ChargedTwice      int64
-	SubmitToken       *string  // Of the form it came by; no two batches have one.
-	Columns           []string `bun:",array"`     // Names of the columns beside the URL in the file; nil when there are none.
-	URLColumn         string   `bun:"url_column"` // Name of the URL's own; "" when it has none.
-	ParentBatchID     *int64   // The batch that this one runs again.
-	Rerun             *Rerun   // How it does.
+	SubmitToken       *string    // Of the form it came by; no two batches have one.
+	Columns           []string   `bun:",array"`     // Names of the columns beside the URL in the file; nil when there are none.
+	URLColumn         string     `bun:"url_column"` // Name of the URL's own; "" when it has none.
+	ParentBatchID     *int64     // The batch that this one runs again.
+	Rerun             *Rerun     // How it does.
+	PrunedAt          *time.Time // Its items, jobs and results began to go: only this row stays.
+	PruneEndedAt      *time.Time // The last of them had gone.
 }
 
 // Stored is the number of items stored, by whatever net.
@@ -57,6 +59,7 @@ type RejectedLine struct {
 	Reason        string
 	Extra         []string `bun:",array"` // The other columns of the line.
 	DuplicateOf   *int64   // The line of the same file that it repeats.
+	StoredItem    *int64   // The item whose result it would have fetched again.
 }
 
 // Item is one URL of a batch, or one page of a crawl.

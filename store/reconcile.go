@@ -60,7 +60,8 @@ type Recount struct {
 
 // RecountBatches compares counters with rows for batches with ids above after,
 // at most limit of them. It returns the differences and the last id looked at,
-// zero when there are no more. It scans and is meant for `rollcall doctor`.
+// zero when there are no more. A batch whose rows are going, or gone, has only
+// its counters. It scans and is meant for `rollcall doctor`.
 func (q Queries) RecountBatches(ctx context.Context, after int64, limit int) ([]Recount, int64, error) {
 	var rows []struct {
 		ID                                                                   int64
@@ -82,7 +83,7 @@ func (q Queries) RecountBatches(ctx context.Context, after int64, limit int) ([]
 			count(*) FILTER (WHERE i.net = 'replay') AS rows_replay,
 			count(*) FILTER (WHERE i.net = 'sync') AS rows_sync,
 			count(r.item_id) AS results
-		FROM (SELECT * FROM batches WHERE id > ? ORDER BY id LIMIT ?) b
+		FROM (SELECT * FROM batches WHERE id > ? AND pruned_at IS NULL ORDER BY id LIMIT ?) b
 		LEFT JOIN items i ON i.batch_id = b.id LEFT JOIN results r ON r.item_id = i.id
 		GROUP BY b.id, b.accepted, b.failed, b.cancelled, b.stored_webhook, b.stored_poll, b.stored_reconcile,
 			b.stored_replay, b.stored_sync

@@ -77,14 +77,16 @@ func (a AsPlanned) narrow(q *bun.SelectQuery) *bun.SelectQuery {
 }
 
 // LockEnded locks those of the items that failed or were cancelled, and still
-// stand as planned, and returns them, by batch.
+// stand as planned, and returns them, by batch. Items of a batch that is being
+// pruned are none of them.
 func (t Tx) LockEnded(ctx context.Context, ids []int64, as AsPlanned) ([]ReopenedItem, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	var out []ReopenedItem
 	rows := as.narrow(t.db.NewSelect().Model((*Item)(nil)).Column("id", "batch_id", "url", "state", "current_job_id").
-		Where("i.id IN (?)", bun.List(ids))).Order("i.id").For("NO KEY UPDATE")
+		Where("i.id IN (?)", bun.List(ids)).
+		Where("NOT EXISTS (SELECT FROM batches b WHERE b.id = i.batch_id AND b.pruned_at IS NOT NULL)")).Order("i.id").For("NO KEY UPDATE")
 	err := t.db.NewRaw(`WITH locked AS (?)
 		SELECT l.id, l.batch_id, l.url, l.state, j.id AS job_id, j.kind AS job_kind, ji.input_index
 		FROM locked l LEFT JOIN jobs j ON j.id = l.current_job_id

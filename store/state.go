@@ -167,11 +167,12 @@ const (
 type EventState string
 
 // The states of a processed event. Held: its job is not known (yet). Foreign:
-// nobody here ever will.
+// nobody here ever will. Pruned: its job was ours, and its time is over.
 const (
 	EventHeld    EventState = "held"
 	EventClaimed EventState = "claimed"
 	EventForeign EventState = "foreign"
+	EventPruned  EventState = "pruned"
 )
 
 // Role is what a person may do; each includes the ones before it.

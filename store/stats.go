@@ -85,15 +85,16 @@ const ClocksApart = 15 * time.Minute
 // OpenHours lists hours that are to be counted, newest first: from the first
 // batch's on up to the one that holds now, those that aren't closed and whose
 // last counting was long enough ago. What was counted in the future was counted
-// by a clock that went wrong, and is open.
-func (q Queries) OpenHours(ctx context.Context, now time.Time, limit int) ([]time.Time, error) {
+// by a clock that went wrong, and is open. Hours before since are left alone:
+// their counts may be gone on purpose.
+func (q Queries) OpenHours(ctx context.Context, now, since time.Time, limit int) ([]time.Time, error) {
 	var hours []time.Time
 	err := q.db.NewRaw(`SELECT g.hour FROM generate_series(
-			date_trunc('hour', coalesce((SELECT created_at FROM batches ORDER BY created_at, id LIMIT 1), ?now), 'UTC'),
+			date_trunc('hour', greatest(?since::timestamptz, coalesce((SELECT created_at FROM batches ORDER BY created_at, id LIMIT 1), ?now)), 'UTC'),
 			date_trunc('hour', ?now::timestamptz, 'UTC'), '1 hour') AS g(hour)
 		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour AND s.rolled_at <= ?apart
 			AND (s.closed OR s.rolled_at + ?rest * s.took_ms * interval '1 ms' > ?now))
-		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "limit": limit, "rest": restFactor, "apart": now.Add(ClocksApart)}).Scan(ctx, &hours)
+		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "since": since, "limit": limit, "rest": restFactor, "apart": now.Add(ClocksApart)}).Scan(ctx, &hours)
 	return hours, translate(err)
 }
 

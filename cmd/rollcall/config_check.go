@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -184,7 +185,11 @@ func (c *Config) checkNumbers() []error {
 
 // checkDurations refuses times that are negative, or zero where that means nothing.
 func (c *Config) checkDurations() []error {
-	mayBeZero := []string{"ROLLCALL_SIGNATURE_MAX_AGE", "ROLLCALL_SECRET_GRACE", "ROLLCALL_WEBHOOK_FALLBACK", "ROLLCALL_RECONCILE_OLDER_THAN"}
+	mayBeZero := []string{
+		"ROLLCALL_SIGNATURE_MAX_AGE", "ROLLCALL_SECRET_GRACE", "ROLLCALL_WEBHOOK_FALLBACK", "ROLLCALL_RECONCILE_OLDER_THAN",
+		"ROLLCALL_KEEP_BODIES", "ROLLCALL_KEEP_DELIVERIES", "ROLLCALL_KEEP_LOG", "ROLLCALL_KEEP_BATCHES", "ROLLCALL_KEEP_EVENTS",
+		"ROLLCALL_KEEP_RUNS", "ROLLCALL_KEEP_STATS", "ROLLCALL_KEEP_AUDIT",
+	}
 	var errs []error
 	for _, s := range settings(c) {
 		d, ok := reflect.TypeAssert[time.Duration](s.value)
@@ -197,6 +202,14 @@ func (c *Config) checkDurations() []error {
 		}
 	}
 	return errs
+}
+
+// keeps is a time to keep something for, where zero is for ever.
+func keeps(d time.Duration) time.Duration {
+	if d == 0 {
+		return math.MaxInt64
+	}
+	return d
 }
 
 // checkPairs checks what must hold between two settings.
@@ -216,8 +229,13 @@ func (c *Config) checkPairs() []error {
 		{c.VendorTimeout < taskLimit, "ROLLCALL_VENDOR_TIMEOUT", c.VendorTimeout.String(), "must be below %v, the limit of one task", taskLimit},
 		{c.ClaimLease > c.VendorTimeout, "ROLLCALL_CLAIM_LEASE", c.ClaimLease.String(), "must exceed ROLLCALL_VENDOR_TIMEOUT (%v), or a call could be made twice", c.VendorTimeout},
 		{c.SessionMax >= c.SessionIdle, "ROLLCALL_SESSION_MAX", c.SessionMax.String(), "must not be below ROLLCALL_SESSION_IDLE (%v)", c.SessionIdle},
-		{c.KeepDeliveries >= c.KeepBodies, "ROLLCALL_KEEP_DELIVERIES", c.KeepDeliveries.String(), "must not be below ROLLCALL_KEEP_BODIES (%v)", c.KeepBodies},
-		{c.KeepLog >= c.ReconcileWindow, "ROLLCALL_KEEP_LOG", c.KeepLog.String(), "must not be below ROLLCALL_RECONCILE_WINDOW (%v), which the log is read for", c.ReconcileWindow},
+		{keeps(c.KeepDeliveries) >= keeps(c.KeepBodies), "ROLLCALL_KEEP_DELIVERIES", c.KeepDeliveries.String(), "must not be below ROLLCALL_KEEP_BODIES (%v)", c.KeepBodies},
+		{keeps(c.KeepLog) >= c.ReconcileWindow, "ROLLCALL_KEEP_LOG", c.KeepLog.String(), "must not be below ROLLCALL_RECONCILE_WINDOW (%v), which the log is read for", c.ReconcileWindow},
+		{keeps(c.KeepBatches) >= keeps(c.KeepDeliveries), "ROLLCALL_KEEP_BATCHES", c.KeepBatches.String(), "must not be below ROLLCALL_KEEP_DELIVERIES (%v): a delivery leads to its job", c.KeepDeliveries},
+		{keeps(c.KeepBatches) >= keeps(c.KeepLog), "ROLLCALL_KEEP_BATCHES", c.KeepBatches.String(), "must not be below ROLLCALL_KEEP_LOG (%v): an attempt leads to its job", c.KeepLog},
+		{keeps(c.KeepBatches) > c.ReconcileWindow, "ROLLCALL_KEEP_BATCHES", c.KeepBatches.String(), "must exceed ROLLCALL_RECONCILE_WINDOW (%v): the vendor's lists still hold their jobs", c.ReconcileWindow},
+		{keeps(c.KeepBatches) > c.GiveUpAfter, "ROLLCALL_KEEP_BATCHES", c.KeepBatches.String(), "must exceed ROLLCALL_GIVE_UP_AFTER (%v): a result may come late", c.GiveUpAfter},
+		{keeps(c.KeepEvents) > c.ReconcileWindow, "ROLLCALL_KEEP_EVENTS", c.KeepEvents.String(), "must exceed ROLLCALL_RECONCILE_WINDOW (%v), or jobs would be foreign that are not", c.ReconcileWindow},
 		{c.MaxInFlight >= c.MaxBody, "ROLLCALL_MAX_IN_FLIGHT", c.MaxInFlight.String(), "must not be below ROLLCALL_MAX_BODY (%v)", c.MaxBody},
 	}
 	var errs []error

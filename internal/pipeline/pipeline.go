@@ -84,18 +84,28 @@ type Config struct {
 	VendorRPS         float64         // Submits a second a process; 20.
 	VendorConcurrency int             // Calls at once a process, each way; 8.
 	ReplayRPS         float64         // Calls a second that all replays together ask for; 10.
+	GroupRows         int             // Deliveries of one commit at most; 512.
+	Committers        int             // Commits of deliveries at a time; 2.
 	GraceTime         time.Duration   // How long an old secret stays good; 24 h.
 	QuarantineRows    int             // Refused deliveries kept a webhook; 1000, and as many again while its secret is changed.
 	QuarantineBytes   int64           // Their bodies; 50 MB, and as much again.
 	// How long the bodies and headers of deliveries, the deliveries, and the rows
-	// of the vendor's delivery log are kept; 30, 90 and 90 days.
+	// of the vendor's delivery log are kept; 30, 90 and 90 days. Of these and of
+	// all that follow, a negative one means for ever.
 	KeepBodies, KeepDeliveries, KeepLog time.Duration
-	RetainEvery                         time.Duration // 1 h.
-	KeepExports                         time.Duration // 72 h.
-	ExportSpace                         int64         // All files that are kept; 2 GB.
-	MirrorPages                         int           // Of one reading of a delivery log; 2000.
-	Signature                           SignatureSettings
-	Fields                              FieldSettings
+	// How long a batch that has ended keeps its items, jobs and results: for ever,
+	// unless this is above zero. Its row stays.
+	KeepBatches time.Duration
+	KeepEvents  time.Duration // Events of foreign jobs, and the ids of pruned ones; 90 days.
+	KeepRuns    time.Duration // What is noted of our own work, such as reconcile runs and replays; 90 days.
+	KeepStats   time.Duration // Hours of the statistics; two years.
+	KeepAudit   time.Duration // The audit log: for ever, unless this is above zero.
+	RetainEvery time.Duration // 1 h.
+	KeepExports time.Duration // 72 h.
+	ExportSpace int64         // All files that are kept; 2 GB.
+	MirrorPages int           // Of one reading of a delivery log; 2000.
+	Signature   SignatureSettings
+	Fields      FieldSettings
 }
 
 // withDefaults fills in what was left zero.
@@ -125,6 +135,9 @@ func (c Config) withDefaults() Config {
 		{&c.KeepBodies, 30 * 24 * time.Hour},
 		{&c.KeepDeliveries, 90 * 24 * time.Hour},
 		{&c.KeepLog, 90 * 24 * time.Hour},
+		{&c.KeepEvents, 90 * 24 * time.Hour},
+		{&c.KeepRuns, 90 * 24 * time.Hour},
+		{&c.KeepStats, 2 * 365 * 24 * time.Hour},
 		{&c.RetainEvery, time.Hour},
 		{&c.KeepExports, 72 * time.Hour},
 	} {
@@ -136,6 +149,9 @@ func (c Config) withDefaults() Config {
 	c.VendorRPS = cmp.Or(c.VendorRPS, 20)
 	c.ReplayRPS = cmp.Or(c.ReplayRPS, 10)
 	c.VendorConcurrency = cmp.Or(c.VendorConcurrency, 8)
+	c.GroupRows = cmp.Or(c.GroupRows, 512)
+	// SPIKE.md section 3: two beat one and four.
+	c.Committers = cmp.Or(c.Committers, 2)
 	c.QuarantineRows = cmp.Or(c.QuarantineRows, 1000)
 	c.QuarantineBytes = cmp.Or(c.QuarantineBytes, 50e6)
 	c.ExportSpace = cmp.Or(c.ExportSpace, 2e9)

@@ -22,30 +22,66 @@ const (
 )
 
 // Kept is what a run of Retain removed.
-type Kept struct{ Emptied, Deliveries, Log, Preflights int }
+type Kept struct {
+	Emptied, Deliveries, Log, Preflights int
+	Events, Runs, Stats, Audit           int // Rows of each.
+	Items, Jobs, Batches                 int // Batches that were removed to the last item.
+}
 
 // Retain removes what is older than it is to be kept: headers and bodies of
 // deliveries, the deliveries, and rows of the vendor's delivery log, each in
-// small groups with a transaction of its own, and preflights whose time is over. What is about a job that has not
-// settled stays, however old it is. It stops when ctx ends; what it left the
-// next run finds.
+// small groups with a transaction of its own, preflights whose time is over,
+// what is noted of our own work, and in the end the parts of batches. What is
+// about a job that has not settled stays, however old it is. It stops when ctx
+// ends; what it left the next run finds.
 func (p *Pipeline) Retain(ctx context.Context) (Kept, error) {
 	var k Kept
 	now := p.now()
-	var err error
-	if k.Emptied, err = p.emptyBodies(ctx, now.Add(-p.cfg.KeepBodies)); err != nil {
-		return k, fmt.Errorf("remove bodies of deliveries: %w", err)
-	}
-	if k.Deliveries, _, err = walkOld(ctx, store.Key{}, now.Add(-p.cfg.KeepDeliveries), p.store.DeleteDeliveries); err != nil {
-		return k, fmt.Errorf("remove deliveries: %w", err)
-	}
-	if k.Log, _, err = walkOld(ctx, store.Key{}, p.clock.vendorTime(now.Add(-p.cfg.KeepLog)), p.store.DeleteLog); err != nil {
-		return k, fmt.Errorf("remove the delivery log: %w", err)
-	}
-	if k.Preflights, err = p.sweepPreflights(ctx); err != nil {
-		return k, fmt.Errorf("remove preflights: %w", err)
+	for _, part := range []struct {
+		what string
+		do   func(context.Context, time.Time, *Kept) error
+	}{
+		{"deliveries", p.retainDeliveries},
+		{"preflights", func(ctx context.Context, _ time.Time, k *Kept) error {
+			var err error
+			k.Preflights, err = p.sweepPreflights(ctx)
+			return err
+		}},
+		{"what is noted of old work", p.forget},
+		{"batches", p.prune},
+	} {
+		if err := part.do(ctx, now, &k); err != nil {
+			return k, fmt.Errorf("remove %s: %w", part.what, err)
+		}
 	}
 	return k, nil
+}
+
+// retainDeliveries removes what is old of deliveries.
+func (p *Pipeline) retainDeliveries(ctx context.Context, now time.Time, k *Kept) error {
+	var err error
+	if before, ends := since(now, p.cfg.KeepBodies); ends {
+		if k.Emptied, err = p.emptyBodies(ctx, before); err != nil {
+			return fmt.Errorf("their bodies: %w", err)
+		}
+	}
+	if before, ends := since(now, p.cfg.KeepDeliveries); ends {
+		if k.Deliveries, _, err = walkOld(ctx, store.Key{}, before, p.store.DeleteDeliveries); err != nil {
+			return err
+		}
+	}
+	if before, ends := since(now, p.cfg.KeepLog); ends {
+		if k.Log, _, err = walkOld(ctx, store.Key{}, p.clock.vendorTime(before), p.store.DeleteLog); err != nil {
+			return fmt.Errorf("the vendor's log of them: %w", err)
+		}
+	}
+	return nil
+}
+
+// since is from when on something is kept that is kept so long; false when that
+// is for ever.
+func since(now time.Time, keep time.Duration) (time.Time, bool) {
+	return now.Add(-keep), keep > 0
 }
 
 // emptyBodies walks from where the last run ended: emptied deliveries are kept
@@ -111,8 +147,9 @@ func (w *retainWorker) Timeout(*river.Job[retainArgs]) time.Duration { return re
 func (w *retainWorker) Work(ctx context.Context, _ *river.Job[retainArgs]) error {
 	k, err := w.p.Retain(ctx)
 	if k != (Kept{}) {
-		w.p.log.InfoContext(ctx, "old deliveries and preflights removed", slog.Int("bodies", k.Emptied), slog.Int("deliveries", k.Deliveries), slog.Int("log_rows", k.Log),
-			slog.Int("preflight_steps", k.Preflights))
+		w.p.log.InfoContext(ctx, "what was old is removed", slog.Int("bodies", k.Emptied), slog.Int("deliveries", k.Deliveries), slog.Int("log_rows", k.Log),
+			slog.Int("preflight_steps", k.Preflights), slog.Int("events", k.Events), slog.Int("runs", k.Runs), slog.Int("stats", k.Stats),
+			slog.Int("audit_rows", k.Audit), slog.Int("items", k.Items), slog.Int("jobs", k.Jobs), slog.Int("batches", k.Batches))
 	}
 	return err
 }

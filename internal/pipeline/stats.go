@@ -38,7 +38,7 @@ func (p *Pipeline) RollUp(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	began := p.now()
-	hours, err := p.store.OpenHours(ctx, began, rollUpMost)
+	hours, err := p.store.OpenHours(ctx, began, p.statsSince(began), rollUpMost)
 	if err != nil {
 		return 0, fmt.Errorf("look for hours to count: %w", err)
 	}

@@ -342,7 +342,7 @@ func TestHoursBeforeAnUpgradeAreCountedInSteps(t *testing.T) {
 			t.Fatalf("run %d: counted %d hours (%v), want %d", i+1, n, err, want)
 		}
 	}
-	open, err := r.store.OpenHours(t.Context(), r.now(), 9)
+	open, err := r.store.OpenHours(t.Context(), r.now(), time.Time{}, 9)
 	if err != nil || fmt.Sprint(open) != fmt.Sprint([]time.Time{statsFirst}) {
 		t.Fatalf("open: %v (%v)", open, err)
 	}

@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rollcall/store"
+)
+
+// pruneGroup is how many items, jobs or lines one transaction deletes, and how
+// many batches are marked at once.
+const pruneGroup = 500
+
+// prune removes items, jobs, results and rejected lines of batches whose time is
+// over, in small groups with a transaction of its own each. A batch is marked
+// first, from when on nothing of it becomes outstanding again; its row stays,
+// with the counters that the roll call sums. Where a run ends the next one goes
+// on, on whichever replica: what is marked is found again.
+func (p *Pipeline) prune(ctx context.Context, now time.Time, k *Kept) error {
+	if err := p.beginPruning(ctx, now); err != nil {
+		return err
+	}
+	for {
+		ids, err := p.store.PruningBatches(ctx, pruneGroup)
+		if err != nil {
+			return err
+		}
+		ended := k.Batches
+		for _, id := range ids {
+			if err := p.pruneBatch(ctx, id, k); err != nil {
+				return fmt.Errorf("batch %d: %w", id, err)
+			}
+		}
+		// What can't end now stays at the front: the next run looks at it again.
+		if len(ids) < pruneGroup || k.Batches == ended {
+			return nil
+		}
+	}
+}
+
+// beginPruning marks the batches whose time is over. A call in doubt is looked
+// for among the vendor's jobs of its time, where those that are recorded here
+// are known not to be it: batches that ended later than its call stay.
+func (p *Pipeline) beginPruning(ctx context.Context, now time.Time) error {
+	before, ends := since(now, p.cfg.KeepBatches)
+	if !ends {
+		return nil
+	}
+	claim, err := p.store.OldestClaim(ctx)
+	if err != nil {
+		return err
+	}
+	if claim != nil && claim.Add(-adoptSlack).Before(before) {
+		before = claim.Add(-adoptSlack)
+	}
+	for {
+		n, err := p.store.BeginPruning(ctx, before, now, pruneGroup)
+		if err != nil || n < pruneGroup {
+			return err
+		}
+	}
+}
+
+// pruneBatch removes a batch that is marked, down to its row.
+func (p *Pipeline) pruneBatch(ctx context.Context, id int64, k *Kept) error {
+	items, err := inGroups(ctx, func(ctx context.Context) (int64, error) {
+		return inTx(ctx, p.store, func(ctx context.Context, tx store.Tx) (int64, error) { return tx.PruneItems(ctx, id, pruneGroup) })
+	})
+	k.Items += items
+	if err != nil {
+		return err
+	}
+	jobs, err := inGroups(ctx, func(ctx context.Context) (int64, error) {
+		return inTx(ctx, p.store, func(ctx context.Context, tx store.Tx) (int64, error) {
+			return tx.PruneJobs(ctx, id, pruneGroup, p.now())
+		})
+	})
+	k.Jobs += jobs
+	if err != nil {
+		return err
+	}
+	_, err = inGroups(ctx, func(ctx context.Context) (int64, error) { return p.store.PruneLines(ctx, id, pruneGroup) })
+	if err != nil {
+		return err
+	}
+	return p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		gone, err := tx.EndPruning(ctx, id, p.now())
+		if gone {
+			k.Batches++
+		}
+		return err
+	})
+}
+
+// forget removes what is noted of our own work and is too old: events of
+// foreign and of pruned jobs, runs, statistics, and the audit log.
+func (p *Pipeline) forget(ctx context.Context, now time.Time, k *Kept) error {
+	for _, part := range []struct {
+		keep time.Duration
+		n    *int
+		step func(ctx context.Context, before time.Time) (int64, error)
+	}{
+		{p.cfg.KeepEvents, &k.Events, func(ctx context.Context, before time.Time) (int64, error) {
+			return p.store.ForgetEvents(ctx, before, retainGroup)
+		}},
+		{p.cfg.KeepRuns, &k.Runs, func(ctx context.Context, before time.Time) (int64, error) {
+			return p.store.ForgetRuns(ctx, before, retainGroup)
+		}},
+		{p.cfg.KeepRuns, &k.Runs, func(ctx context.Context, before time.Time) (int64, error) {
+			return p.store.ForgetReplays(ctx, before, now, retainGroup)
+		}},
+		{p.cfg.KeepStats, &k.Stats, func(ctx context.Context, _ time.Time) (int64, error) {
+			return p.store.ForgetStats(ctx, p.statsSince(now), retainGroup)
+		}},
+		{p.cfg.KeepAudit, &k.Audit, func(ctx context.Context, before time.Time) (int64, error) {
+			return inTx(ctx, p.store, func(ctx context.Context, tx store.Tx) (int64, error) {
+				return tx.ForgetAudit(ctx, before, retainGroup)
+			})
+		}},
+	} {
+		before, ends := since(now, part.keep)
+		if !ends {
+			continue
+		}
+		n, err := inGroups(ctx, func(ctx context.Context) (int64, error) { return part.step(ctx, before) })
+		*part.n += n
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statsSince is the first hour whose statistics are kept; the zero time when
+// all are. What is older is not counted again.
+func (p *Pipeline) statsSince(now time.Time) time.Time {
+	before, ends := since(now, p.cfg.KeepStats)
+	if !ends {
+		return time.Time{}
+	}
+	return before.UTC().Truncate(time.Hour)
+}
+
+// inGroups repeats a step that deletes a few rows until none are left.
+func inGroups(ctx context.Context, step func(context.Context) (int64, error)) (int, error) {
+	for gone := 0; ; {
+		n, err := step(ctx)
+		gone += int(n)
+		if err != nil || n == 0 {
+			return gone, err
+		}
+	}
+}
+
+// inTx runs a step in a transaction of its own and returns what it did.
+func inTx(ctx context.Context, s *store.Store, step func(context.Context, store.Tx) (int64, error)) (int64, error) {
+	n := int64(0)
+	err := s.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		var err error
+		n, err = step(ctx, tx)
+		return err
+	})
+	return n, err
+}
