@@ -14,7 +14,10 @@ import (
 )
 
 // Rotate begins a rotation as the real one does, and never gets further.
-func (f *fakePipeline) Rotate(_ context.Context, id int64, emergency bool) (*store.Rotation, error) {
+func (f *fakePipeline) Rotate(ctx context.Context, id int64, emergency bool) (*store.Rotation, error) {
+	if _, err := f.rows.Webhook(ctx, id); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rotated = append(f.rotated, fmt.Sprint(id, emergency))

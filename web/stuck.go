@@ -128,6 +128,9 @@ func (s *Server) askVendor(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
+	if _, err := s.store.Batch(ctx, id); err != nil {
+		return err
+	}
 	jobs, err := s.store.JobsOfBatch(ctx, id, picked)
 	if err != nil {
 		return err
