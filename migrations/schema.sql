@@ -16,6 +16,9 @@ CREATE FUNCTION public.audit_log_is_written_once() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('rollcall.audit_time_is_over', true) = 'yes' THEN
+        RETURN OLD;
+    END IF;
     RAISE EXCEPTION 'the audit log is written once';
 END $$;
 
@@ -113,14 +116,19 @@ CREATE TABLE public.batches (
     url_column text DEFAULT ''::text NOT NULL,
     parent_batch_id bigint,
     rerun text,
+    pruned_at timestamp with time zone,
+    prune_ended_at timestamp with time zone,
     CONSTRAINT batches_counts_positive CHECK ((LEAST(invalid, duplicate, accepted, stored_webhook, stored_poll, stored_reconcile, stored_replay, stored_sync, failed, cancelled) >= 0)),
     CONSTRAINT batches_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'mixed'::text, 'crawl'::text, 'sync'::text]))),
     CONSTRAINT batches_outstanding_positive CHECK (((((((((accepted - stored_webhook) - stored_poll) - stored_reconcile) - stored_replay) - stored_sync) - failed) - cancelled) >= 0)),
+    CONSTRAINT batches_pruned_in_order CHECK (((prune_ended_at IS NULL) OR (pruned_at IS NOT NULL))),
+    CONSTRAINT batches_pruned_is_over CHECK (((pruned_at IS NULL) OR (outstanding = 0))),
     CONSTRAINT batches_rerun_check CHECK ((rerun = ANY (ARRAY['all'::text, 'failures'::text, 'schedule'::text]))),
     CONSTRAINT batches_rerun_of CHECK (((rerun IS NULL) = (parent_batch_id IS NULL))),
     CONSTRAINT batches_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64))),
     CONSTRAINT batches_submitted_sum CHECK ((submitted = ((invalid + duplicate) + accepted)))
-);
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
 
 ALTER TABLE public.batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.batches_id_seq
@@ -236,7 +244,8 @@ CREATE TABLE public.deliveries (
     secret_lost boolean DEFAULT false NOT NULL,
     unsigned boolean DEFAULT false NOT NULL,
     CONSTRAINT deliveries_verdict_check CHECK ((verdict = ANY (ARRAY['accepted'::text, 'duplicate'::text, 'refused'::text, 'unreadable'::text])))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02', toast.autovacuum_vacuum_scale_factor='0.02');
 ALTER TABLE ONLY public.deliveries ALTER COLUMN body SET COMPRESSION lz4;
 
 ALTER TABLE public.deliveries ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -261,7 +270,8 @@ CREATE TABLE public.delivery_log (
     created_at timestamp with time zone NOT NULL,
     seen_at timestamp with time zone NOT NULL,
     delivery_id bigint
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 ALTER TABLE public.delivery_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.delivery_log_id_seq
@@ -285,6 +295,14 @@ CREATE TABLE public.delivery_log_reads (
     changed integer DEFAULT 0 NOT NULL,
     note text DEFAULT ''::text NOT NULL,
     asked_at timestamp with time zone
+);
+
+CREATE TABLE public.disk_samples (
+    at timestamp with time zone NOT NULL,
+    part text NOT NULL,
+    bytes bigint NOT NULL,
+    CONSTRAINT disk_samples_bytes_check CHECK ((bytes >= 0)),
+    CONSTRAINT disk_samples_part_check CHECK ((part = ANY (ARRAY['results'::text, 'search'::text, 'items'::text, 'deliveries'::text, 'exports'::text, 'other'::text])))
 );
 
 CREATE TABLE public.export_chunks (
@@ -444,7 +462,8 @@ END) STORED,
     CONSTRAINT items_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
     CONSTRAINT items_state_check CHECK ((state = ANY (ARRAY['outstanding'::text, 'stored'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT items_stored_has_net CHECK (((state = 'stored'::text) = (net IS NOT NULL)))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 ALTER TABLE public.items ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.items_id_seq
@@ -462,7 +481,8 @@ CREATE TABLE public.job_events (
     kind text NOT NULL,
     net text DEFAULT ''::text NOT NULL,
     detail text DEFAULT ''::text NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 ALTER TABLE public.job_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.job_events_id_seq
@@ -482,7 +502,8 @@ CREATE TABLE public.job_items (
     error_message text DEFAULT ''::text NOT NULL,
     reported_at timestamp with time zone,
     CONSTRAINT job_items_outcome_check CHECK ((outcome = ANY (ARRAY['stored'::text, 'failed'::text, 'cancelled'::text, 'retry'::text, 'superseded'::text])))
-);
+)
+WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 CREATE TABLE public.jobs (
     id bigint NOT NULL,
@@ -538,7 +559,7 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_vendor_job_id_check CHECK (((char_length(vendor_job_id) >= 1) AND (char_length(vendor_job_id) <= 200))),
     CONSTRAINT jobs_wake_net_check CHECK ((wake_net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text])))
 )
-WITH (fillfactor='70');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 ALTER TABLE public.jobs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.jobs_id_seq
@@ -625,9 +646,10 @@ CREATE TABLE public.processed_events (
     received_at timestamp with time zone NOT NULL,
     state text NOT NULL,
     job_id bigint,
-    CONSTRAINT processed_events_state_check CHECK ((state = ANY (ARRAY['held'::text, 'claimed'::text, 'foreign'::text]))),
+    CONSTRAINT processed_events_state_check CHECK ((state = ANY (ARRAY['held'::text, 'claimed'::text, 'foreign'::text, 'pruned'::text]))),
     CONSTRAINT processed_events_vendor_job_id_check CHECK (((char_length(vendor_job_id) >= 1) AND (char_length(vendor_job_id) <= 200)))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 CREATE TABLE public.reconcile_runs (
     id bigint NOT NULL,
@@ -809,7 +831,8 @@ CREATE TABLE public.results (
     CONSTRAINT results_mark_check CHECK ((mark = ANY (ARRAY[''::text, 'empty'::text, 'blocked'::text]))),
     CONSTRAINT results_net_check CHECK ((net = ANY (ARRAY['webhook'::text, 'poll'::text, 'reconcile'::text, 'replay'::text, 'sync'::text]))),
     CONSTRAINT results_page_key_check CHECK ((octet_length(page_key) = 16))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02', toast.autovacuum_vacuum_scale_factor='0.02');
 ALTER TABLE ONLY public.results ALTER COLUMN markdown SET COMPRESSION lz4;
 ALTER TABLE ONLY public.results ALTER COLUMN html SET COMPRESSION lz4;
 
@@ -1025,7 +1048,8 @@ CREATE TABLE public.search_words (
     tags text[] NOT NULL,
     words tsvector NOT NULL,
     trouble text DEFAULT ''::text NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000');
 ALTER TABLE ONLY public.search_words ALTER COLUMN words SET STATISTICS 0;
 ALTER TABLE ONLY public.search_words ALTER COLUMN words SET COMPRESSION lz4;
 
@@ -1182,6 +1206,9 @@ ALTER TABLE ONLY public.delivery_log
 
 ALTER TABLE ONLY public.delivery_log_reads
     ADD CONSTRAINT delivery_log_reads_pkey PRIMARY KEY (webhook_id);
+
+ALTER TABLE ONLY public.disk_samples
+    ADD CONSTRAINT disk_samples_pkey PRIMARY KEY (at, part);
 
 ALTER TABLE ONLY public.export_chunks
     ADD CONSTRAINT export_chunks_pkey PRIMARY KEY (export_id, n);
@@ -1357,6 +1384,10 @@ CREATE INDEX batches_open_idx ON public.batches USING btree (created_at DESC, id
 
 CREATE INDEX batches_parent_idx ON public.batches USING btree (parent_batch_id, id) WHERE (parent_batch_id IS NOT NULL);
 
+CREATE INDEX batches_prunable_idx ON public.batches USING btree (ended_at, id) WHERE ((ended_at IS NOT NULL) AND (pruned_at IS NULL));
+
+CREATE INDEX batches_pruning_idx ON public.batches USING btree (pruned_at, id) WHERE ((pruned_at IS NOT NULL) AND (prune_ended_at IS NULL));
+
 CREATE UNIQUE INDEX batches_submit_token_key ON public.batches USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE UNIQUE INDEX bun_migrations_name_unique ON public.bun_migrations USING btree (name);
@@ -1499,6 +1530,8 @@ CREATE INDEX processed_events_held_idx ON public.processed_events USING btree (r
 
 CREATE INDEX processed_events_job_idx ON public.processed_events USING btree (job_id) WHERE (job_id IS NOT NULL);
 
+CREATE INDEX processed_events_pruned_idx ON public.processed_events USING btree (received_at, vendor_job_id) WHERE (state = 'pruned'::text);
+
 CREATE INDEX reconcile_runs_started_idx ON public.reconcile_runs USING btree (started_at DESC, id DESC);
 
 CREATE INDEX replay_deliveries_delivery_idx ON public.replay_deliveries USING btree (delivery_id);
@@ -1520,6 +1553,8 @@ CREATE INDEX replays_running_idx ON public.replays USING btree (beat_at) WHERE (
 CREATE UNIQUE INDEX replays_submit_token_key ON public.replays USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE INDEX result_versions_first_idx ON public.result_versions USING btree (stored_at) WHERE (version = 1);
+
+CREATE INDEX result_versions_job_idx ON public.result_versions USING btree (job_id) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX results_job_idx ON public.results USING btree (job_id);
 
