@@ -26,6 +26,7 @@ type commands struct {
 	Demo      demoCmd      `cmd:"" help:"A whole Rollcall with a simulated vendor and a batch that fills."`
 	Doctor    doctorCmd    `cmd:"" help:"Check everything that must be right; exit 1 with a line for each problem."`
 	Bench     benchCmd     `cmd:"" help:"Measure; exit 1 when an aim isn't held."`
+	Drill     drillCmd     `cmd:"" help:"Kill, cut off and starve real processes under load; exit 1 when anything is lost, doubled or stuck."`
 	Sandbox   sandboxCmd   `cmd:"" help:"Run the simulated vendor."`
 	Migrate   migrateCmd   `cmd:"" help:"Look after the database's schema."`
 	User      userCmd      `cmd:"" help:"Look after people's accounts."`

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"rollcall/internal/sandbox"
+)
+
+const (
+	// stepPatience is how long a server may take to reach the step it is to die at, and stepTries how many steps are
+	// tried before it is killed wherever it is.
+	stepPatience = 3 * time.Second
+	stepTries    = 3
+	stepTick     = 20 * time.Millisecond
+)
+
+// carryOut does one act of the script. What it returns is a fault of the drill, not of what is drilled.
+func (d *drill) carryOut(ctx context.Context, a act, load []drillBatch) error {
+	switch a.kind {
+	case actSubmit:
+		return d.submit(ctx, load[a.n])
+	case actKill:
+		return d.killServer(ctx, a.server, syscall.SIGKILL, actKill)
+	case actTerm:
+		return d.killServer(ctx, a.server, syscall.SIGTERM, actTerm)
+	case actStep:
+		return d.killAtStep(ctx, a)
+	case actRestart:
+		return d.endPostgres(ctx, a.kind, syscall.SIGINT)
+	case actPGKill:
+		return d.endPostgres(ctx, a.kind, syscall.SIGKILL)
+	case actCut:
+		return d.cut(ctx)
+	case actDisk:
+		return d.forAWhile(ctx, a, "disk", strconv.FormatFloat(a.rate, 'f', 3, 64), diskFor)
+	case actClock:
+		return d.forAWhile(ctx, a, "clock", a.step.String(), clockFor)
+	case actVendor:
+		return d.setFaults(ctx, a.faults)
+	case actRotate:
+		return d.rotate(ctx)
+	}
+	return fmt.Errorf("the script has an unknown act %q", a.kind)
+}
+
+// note puts something on the time line; the function it returns ends it.
+func (d *drill) note(ctx context.Context, kind, detail string) func() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log.InfoContext(ctx, "act", slog.String("kind", kind), slog.String("detail", detail))
+	i := len(d.timeline)
+	d.timeline = append(d.timeline, happening{From: d.now(), Kind: kind, Detail: detail})
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.timeline[i].To = d.now()
+	}
+}
+
+// problem notes what must not be.
+func (d *drill) problem(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.problems = append(d.problems, fmt.Sprintf(format, args...))
+}
+
+// killServer ends a server, which is started again, and waits until it is ready.
+func (d *drill) killServer(ctx context.Context, i int, sig syscall.Signal, how string) error {
+	server := d.servers[i]
+	if err := server.waitReady(ctx); err != nil {
+		return err
+	}
+	end := d.note(ctx, how, server.name)
+	defer end()
+	if err := server.strike(ctx, sig, how); err != nil {
+		d.problem("%v", err)
+	}
+	return server.waitReady(ctx)
+}
+
+// killAtStep has a server kill itself at a step, one that few have died at yet. Without the hooks, or when it doesn't
+// get to any, it is killed where it is.
+func (d *drill) killAtStep(ctx context.Context, a act) error {
+	server, dice := d.servers[a.server], rand.New(rand.NewPCG(a.random, 2)) //nolint:gosec // Chance, not a secret.
+	if err := server.waitReady(ctx); err != nil {
+		return err
+	}
+	for range stepTries {
+		step := d.chooseStep(server, dice)
+		if step == "" {
+			break
+		}
+		died, err := d.armed(ctx, server, step)
+		if err != nil || died {
+			return errors.Join(err, server.waitReady(ctx))
+		}
+	}
+	return d.killServer(ctx, a.server, syscall.SIGKILL, actKill)
+}
+
+// chooseStep picks among the steps of the server that the fewest have died at, or "".
+func (d *drill) chooseStep(server *child, dice *rand.Rand) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	deaths := map[string]int{}
+	for _, k := range d.kills {
+		deaths[k.step]++
+	}
+	for step, n := range d.tried {
+		deaths[step] += n
+	}
+	var best []string
+	for _, step := range server.seen() {
+		switch {
+		case len(best) > 0 && deaths[step] > deaths[best[0]]:
+		case len(best) > 0 && deaths[step] == deaths[best[0]]:
+			best = append(best, step)
+		default:
+			best = []string{step}
+		}
+	}
+	if len(best) == 0 {
+		return ""
+	}
+	step := best[dice.IntN(len(best))]
+	d.tried[step]++
+	return step
+}
+
+// armed has the server die at the step, and tells whether it did in time.
+func (d *drill) armed(ctx context.Context, server *child, step string) (bool, error) {
+	server.mu.Lock()
+	done := server.done
+	server.mu.Unlock()
+	if err := server.set("arm", step); err != nil {
+		return false, err
+	}
+	limit := time.NewTimer(stepPatience)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return true, nil
+	case <-ctx.Done():
+	case <-limit.C:
+	}
+	if err := server.set("arm", ""); err != nil {
+		return false, err
+	}
+	// It may have come to the step just now.
+	select {
+	case <-done:
+		return true, nil
+	case <-time.After(5 * stepTick):
+		return false, ctx.Err()
+	}
+}
+
+// endPostgres ends the database server, whose keeper starts it again, and waits until it answers.
+func (d *drill) endPostgres(ctx context.Context, kind string, sig syscall.Signal) error {
+	pid := d.private.PID()
+	if pid == 0 {
+		return nil // It is being started.
+	}
+	end := d.note(ctx, kind, "pid "+strconv.Itoa(pid))
+	defer end()
+	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end Postgres: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for d.private.PID() == pid || d.store.SQL().PingContext(limited) != nil {
+		if !pauseFor(limited, readyTick) {
+			return fmt.Errorf("Postgres did not come back after %s: %w", kind, limited.Err()) //nolint:staticcheck // A name.
+		}
+	}
+	return nil
+}
+
+// cut ends every connection to the database but the drill's.
+func (d *drill) cut(ctx context.Context) error {
+	defer d.note(ctx, actCut, "all connections of the servers")()
+	_, err := d.store.SQL().ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)
+	if err != nil {
+		d.log.InfoContext(ctx, "connections not cut", slog.Any("error", err)) // The database is away.
+	}
+	return nil
+}
+
+// forAWhile writes a file of a server's hooks and takes it away again.
+func (d *drill) forAWhile(ctx context.Context, a act, file, text string, length time.Duration) error {
+	server := d.servers[a.server]
+	end := d.note(ctx, a.kind, server.name+" "+text)
+	defer end()
+	if err := server.set(file, text); err != nil {
+		return err
+	}
+	pauseFor(ctx, length)
+	return server.set(file, "")
+}
+
+func (d *drill) setFaults(ctx context.Context, rates map[string]float64) error {
+	faults := sandbox.Faults(maps.Clone(rates))
+	d.mu.Lock()
+	before := d.mixed
+	d.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	for name, rate := range faults {
+		faults[name] = float64(int(rate*1000)) / 1000
+	}
+	end := d.note(ctx, actVendor, faults.String())
+	d.mu.Lock()
+	d.mixed = end
+	d.mu.Unlock()
+	return d.admin(ctx, http.MethodPut, "/_sandbox/faults", faults.String(), nil)
+}
+
+// rotate changes every secret. What goes wrong with it is what the servers must get over, unless it never ends.
+func (d *drill) rotate(ctx context.Context) error {
+	defer d.note(ctx, actRotate, "all webhooks")()
+	if err := d.rotateAll(ctx); err != nil {
+		d.log.InfoContext(ctx, "not all secrets changed", slog.Any("error", err))
+	}
+	return nil
+}
+
+// admin asks the vendor's admin API.
+func (d *drill) admin(ctx context.Context, method, path, body string, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, method, d.vendor.url+path, strings.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("ask the sandbox: %w", err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the sandbox: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }() // It was read.
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("ask the sandbox: %w", err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask the sandbox: %s %s: %s: %s", method, path, res.Status, text)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("ask the sandbox: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// logError is a line of level error that a process logged.
+type logError struct {
+	at      time.Time
+	process string
+	text    string
+}
+
+// excuse explains errors that the script brought about: what they say, by which faults, and how long after the end of
+// one they may still come.
+type excuse struct {
+	says  *regexp.Regexp
+	kinds []string
+	after time.Duration
+}
+
+// excuses are all there are. An error that none fits is a finding.
+func excuses() []excuse {
+	return []excuse{
+		// SQLSTATE 57P01 to 57P03, 08006 and what the driver says when its connection goes.
+		{
+			regexp.MustCompile(`SQLSTATE (57P0[123]|08\w{3})|database server died|terminating connection|failed to connect|conn closed|connection refused|connection reset|broken pipe|unexpected EOF|bad connection`),
+			[]string{actRestart, actPGKill, actCut},
+			20 * time.Second,
+		},
+		{regexp.MustCompile(`SQLSTATE 53100`), []string{actDisk}, 20 * time.Second},
+	}
+}
+
+// explains tells whether a fault of the time line brought the error about.
+func (e excuse) explains(l logError, timeline []happening) bool {
+	if !e.says.MatchString(l.text) {
+		return false
+	}
+	for _, h := range timeline {
+		to := h.To
+		if to.IsZero() {
+			to = h.From
+		}
+		for _, kind := range e.kinds {
+			if h.Kind == kind && !l.at.Before(h.From) && !l.at.After(to.Add(e.after)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sortErrors parts what the script explains from what it doesn't.
+func sortErrors(all []logError, timeline []happening) (int, []logError) {
+	var unexplained []logError
+	known := excuses()
+	for _, l := range all {
+		explained := false
+		for _, e := range known {
+			explained = explained || e.explains(l, timeline)
+		}
+		if !explained {
+			unexplained = append(unexplained, l)
+		}
+	}
+	return len(all) - len(unexplained), unexplained
+}
+
+// readErrors reads the lines of level error in the logs of all processes, and what they said that is no log line, such
+// as a panic.
+func readErrors(dir string) ([]logError, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
+	}
+	var all []logError
+	for _, file := range files {
+		some, err := errorsOf(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// longestLine bounds a line of a log; past it reading fails rather than missing something.
+const longestLine = 4 << 20
+
+func errorsOf(path string) ([]logError, error) {
+	file, err := os.Open(path) //nolint:gosec // A log of the drill's own.
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
+	}
+	defer func() { _ = file.Close() }() // It was only read.
+	process := strings.TrimSuffix(filepath.Base(path), ".log")
+	var found []logError
+	var last time.Time
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, longestLine)
+	for lines.Scan() {
+		l, at, bad := readLine(lines.Text())
+		if !at.IsZero() {
+			last = at
+		}
+		if bad && len(found) > 0 && l == "" {
+			continue
+		}
+		if bad {
+			found = append(found, logError{at: last, process: process, text: l})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("logs: %s: %w", path, err)
+	}
+	return found, nil
+}
+
+// crash is how a Go program begins to tell that it dies, or this one that it gives up.
+var crash = regexp.MustCompile(`^(panic:|fatal error:|rollcall: |WARNING: DATA RACE|SIG[A-Z]+: )`)
+
+// readLine returns the text and time of a line, and whether it is an error.
+func readLine(line string) (string, time.Time, bool) {
+	var record struct {
+		Time  time.Time `json:"time"`
+		Level string    `json:"level"`
+	}
+	if err := json.Unmarshal([]byte(line), &record); err != nil || record.Level == "" {
+		return line, time.Time{}, crash.MatchString(line)
+	}
+	return line, record.Time, record.Level == "ERROR"
+}

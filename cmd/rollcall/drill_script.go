@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"rollcall/internal/sandbox"
+)
+
+// Kinds of acts, which name the faults in the report too.
+const (
+	actSubmit   = "submit"
+	actKill     = "kill"       // SIGKILL of a server.
+	actTerm     = "term"       // SIGTERM of a server.
+	actStep     = "step"       // A server that kills itself at a named step.
+	actRestart  = "pg_restart" // An orderly restart of Postgres.
+	actPGKill   = "pg_kill"    // SIGKILL of the postmaster.
+	actCut      = "pg_cut"     // Every connection of the servers is ended.
+	actDisk     = "disk"       // Writes fail, as on a full disk.
+	actClock    = "clock"      // A server's clock steps.
+	actVendor   = "vendor"     // The vendor's faults change.
+	actSwitches = "switches"   // The vendor's switches change.
+	actRotate   = "rotate"     // Every secret is changed.
+)
+
+const (
+	killGap     = 3 * time.Second // Between two kills, in the mean.
+	urlsASecond = 35
+	leastScript = 6 * time.Second
+	// bigScript is the length from which a script has faults that take minutes to get over.
+	bigScript = 4 * time.Minute
+	vendorGap = 6 * time.Second // How long a mix of the vendor's faults stays.
+	mixSize   = 5
+	// pgGap keeps deaths of Postgres apart, so that its keeper doesn't give it up.
+	pgGap = 25 * time.Second
+	// bigClockStep bounds the steps of a clock.
+	bigClockStep = time.Hour
+	diskFor      = 3 * time.Second
+	clockFor     = 4 * time.Second
+)
+
+// act is one thing that the script does.
+type act struct {
+	at     time.Duration
+	kind   string
+	server int
+	n      int                // The batch, or the set of switches.
+	faults map[string]float64 // Of the vendor.
+	step   time.Duration      // Of the clock.
+	rate   float64            // Of the disk.
+	random uint64             // For choices that depend on what is there.
+}
+
+// length is how long the script goes on: long enough for its kills and its load.
+func (c *drillCmd) length() time.Duration {
+	return max(leastScript, time.Duration(c.Kills)*killGap, time.Duration(c.URLs)*time.Second/urlsASecond)
+}
+
+// never tells whether jobs that never end are part of the drill: then giving up must come within it.
+func (c *drillCmd) never() bool {
+	if c.Faults != "" {
+		faults, err := sandbox.ParseFaults(c.Faults)
+		return err == nil && faults[sandbox.FaultNever] > 0
+	}
+	return c.length() >= bigScript
+}
+
+// giveUpAfter ends jobs that never end; zero is the default.
+func (c *drillCmd) giveUpAfter() time.Duration {
+	if c.never() {
+		return 5 * time.Minute
+	}
+	return 0
+}
+
+// script is what happens and when: the same for the same flags.
+func (c *drillCmd) script(batches int) []act {
+	s := &scripting{cmd: c, dice: rand.New(rand.NewPCG(c.Seed, 1)), length: c.length()}
+	for i := range batches {
+		// The last batch comes well before the last kills.
+		s.add(act{at: s.length * time.Duration(i) * 9 / time.Duration(batches*10), kind: actSubmit, n: i})
+	}
+	s.addKills()
+	s.every(pgGap, s.pgFault)
+	s.every(s.length/3, func(at time.Duration) act { return act{at: at, kind: actCut} })
+	s.every(s.length/3, func(at time.Duration) act {
+		return act{at: at, kind: actDisk, rate: 0.1 + 0.8*s.dice.Float64()}
+	})
+	s.every(s.length/3, func(at time.Duration) act { return act{at: at, kind: actClock, step: s.clockStep()} })
+	if c.Rotate > 0 {
+		for at := c.Rotate; at < s.length; at += c.Rotate {
+			s.add(act{at: at, kind: actRotate})
+		}
+	}
+	if c.Faults == "" {
+		s.addMixes()
+	}
+	slices.SortStableFunc(s.acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
+	return s.acts
+}
+
+// scripting is a script being written.
+type scripting struct {
+	cmd    *drillCmd
+	dice   *rand.Rand
+	length time.Duration
+	acts   []act
+	pg     int
+}
+
+// add adds an act; which server and which random number it gets the dice say.
+func (s *scripting) add(a act) {
+	a.server, a.random = s.dice.IntN(s.cmd.Processes), s.dice.Uint64()
+	s.acts = append(s.acts, a)
+}
+
+// within is a moment of the script, not at its very begin or end.
+func (s *scripting) within() time.Duration {
+	return time.Duration((0.05 + 0.9*s.dice.Float64()) * float64(s.length))
+}
+
+// every adds an act for each full gap, somewhere in it, and at least one.
+func (s *scripting) every(gap time.Duration, make func(time.Duration) act) {
+	s.add(make(s.within()))
+	for n := time.Duration(1); n < s.length/gap; n++ {
+		s.add(make(min(gap*n+time.Duration(s.dice.Float64()*float64(gap)/2), s.length)))
+	}
+}
+
+// addKills spreads the kills: four in ten at a named step, four SIGKILL, two SIGTERM.
+func (s *scripting) addKills() {
+	for range s.cmd.Kills {
+		kind := []string{actStep, actStep, actKill, actKill, actTerm}[s.dice.IntN(5)]
+		s.add(act{at: s.within(), kind: kind})
+	}
+}
+
+// pgFault is in turn a restart and a kill of Postgres.
+func (s *scripting) pgFault(at time.Duration) act {
+	s.pg++
+	return act{at: at, kind: []string{actPGKill, actRestart}[s.pg%2]}
+}
+
+// clockStep is a step of a clock either way, from a second to an hour: the longer the rarer.
+func (s *scripting) clockStep() time.Duration {
+	step := time.Duration(float64(time.Second) * math.Pow(bigClockStep.Seconds(), s.dice.Float64()))
+	if s.cmd.never() {
+		step = min(step, time.Minute) // An hour would make every job one to give up.
+	}
+	if s.dice.IntN(2) == 0 {
+		return -step
+	}
+	return step
+}
+
+// addMixes has the vendor do a few things wrong at a time, until everything it can do came up.
+func (s *scripting) addMixes() {
+	var names []string
+	for at := time.Duration(0); at < s.length; at += vendorGap {
+		mix := map[string]float64{}
+		for len(mix) < mixSize {
+			if len(names) == 0 {
+				names = s.faultNames()
+			}
+			name := names[len(names)-1]
+			names = names[:len(names)-1]
+			// What never ends must be given up in time, and is therefore begun in the first half.
+			if rate, known := vendorRates()[name]; known && (name != sandbox.FaultNever || at < s.length/2) {
+				mix[name] = rate * (0.5 + s.dice.Float64())
+			}
+		}
+		s.add(act{at: at, kind: actVendor, faults: mix})
+	}
+}
+
+// faultNames are the vendor's faults in an order of chance.
+func (s *scripting) faultNames() []string {
+	names := sandbox.FaultNames()
+	if !s.cmd.never() {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == sandbox.FaultNever })
+	}
+	s.dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names
+}
+
+// vendorRates are how often the vendor does each wrong, about, while it is at it.
+func vendorRates() map[string]float64 {
+	return map[string]float64{
+		sandbox.FaultDrop: 0.3, sandbox.FaultDup: 0.3, sandbox.FaultDelay: 0.3, sandbox.FaultReorder: 0.3, sandbox.FaultEarly: 0.3,
+		sandbox.FaultWrongSig: 0.2, sandbox.FaultOldSig: 0.2, sandbox.FaultAlter: 0.2, sandbox.FaultRateLimit: 0.1,
+		sandbox.FaultRateLimitDate: 0.1, sandbox.FaultRateLimitBare: 0.1, sandbox.FaultErr5xx: 0.2, sandbox.FaultSlow: 0.1,
+		sandbox.FaultResetAfterAccept: 0.2, sandbox.FaultTruncate: 0.2, sandbox.FaultNever: 0.02, sandbox.FaultItemFail: 0.1,
+		sandbox.FaultLateRows: 0.3, sandbox.FaultForget: 0.05, sandbox.FaultOutage: 0.4, sandbox.FaultKeyRevoked: 0.3,
+		sandbox.FaultVendorCancel: 0.1, sandbox.FaultBalanceOut: 0.1, sandbox.FaultWebhookOff: 0.05, sandbox.FaultClockSkew: 0.2,
+	}
+}
