@@ -17,19 +17,25 @@ import (
 // arguments (River's, and our big ones) keep pgx's statement cache.
 type splitConnector struct{ driver.Connector }
 
-func newConnector(pool *pgxpool.Pool) driver.Connector {
-	return splitConnector{stdlib.GetPoolConnector(pool)}
+func newConnector(pool *pgxpool.Pool, c Config) driver.Connector {
+	split := splitConnector{stdlib.GetPoolConnector(pool)}
+	if c.Step == nil && c.Fail == nil {
+		return split
+	}
+	return steppedConnector{split, &hooks{step: c.Step, fail: c.Fail}}
 }
 
 // Connect implements driver.Connector.
-func (c splitConnector) Connect(ctx context.Context) (driver.Conn, error) {
+func (c splitConnector) Connect(ctx context.Context) (driver.Conn, error) { return c.open(ctx) }
+
+func (c splitConnector) open(ctx context.Context) (splitConn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return splitConn{}, err
 	}
 	std, ok := conn.(*stdlib.Conn)
 	if !ok {
-		return nil, fmt.Errorf("unexpected driver connection %T", conn)
+		return splitConn{}, fmt.Errorf("unexpected driver connection %T", conn)
 	}
 	return splitConn{std}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -20,6 +21,16 @@ import (
 type Config struct {
 	DSN      string
 	MaxConns int32 // Zero means 16.
+	// Tracer sees every statement, for measurements; nil otherwise.
+	Tracer pgx.QueryTracer
+
+	// Step and Fail are for drills, nil otherwise. Step is called right before
+	// and right after each commit, with the name of the function that asked for
+	// it and ".commit.before" or ".commit.after". Fail is asked before each
+	// statement, whether it writes or not, and before each commit of what was
+	// written; an error fails it.
+	Step func(name string)
+	Fail func(write bool) error
 }
 
 // Queries are the statements that run alike inside and outside a transaction.
@@ -53,13 +64,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		cfg.MaxConns = 16
 	}
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.Tracer = c.Tracer
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "rollcall"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
-	db := sql.OpenDB(newConnector(pool))
+	db := sql.OpenDB(newConnector(pool, c))
 	// database/sql must not keep connections of its own: the pool does.
 	db.SetMaxIdleConns(0)
 	s := &Store{bun: bun.NewDB(db, pgdialect.New()), pool: pool}

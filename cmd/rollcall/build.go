@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"rollcall/internal/geonode"
 	"rollcall/internal/pipeline"
 	"rollcall/migrations"
@@ -37,6 +39,8 @@ type stack struct {
 	config *Config
 	log    *slog.Logger
 	now    func() time.Time
+	hooks  hooks // A drill's; none outside one.
+	hurry  bool  // Waits that are minutes are seconds.
 	parts  []part
 
 	dsn      string
@@ -45,6 +49,8 @@ type stack struct {
 	vendor   *geonode.Client
 	pipeline *pipeline.Pipeline
 	web      *web.Server
+
+	tracer pgx.QueryTracer // Nil but for measurements.
 }
 
 // part is one part of a stack that must be taken down.
@@ -150,7 +156,10 @@ func (s *stack) openStore(ctx context.Context) error {
 
 // connect opens the store on a database as it is.
 func (s *stack) connect(ctx context.Context) error {
-	st, err := store.Open(ctx, store.Config{DSN: s.dsn, MaxConns: int32(s.config.DatabaseConnections)}) //nolint:gosec // Check bounds it.
+	st, err := store.Open(ctx, store.Config{
+		DSN: s.dsn, Tracer: s.tracer, Step: s.hooks.step, Fail: s.hooks.fail,
+		MaxConns: int32(s.config.DatabaseConnections), //nolint:gosec // Check bounds it.
+	})
 	if err != nil {
 		return err
 	}
@@ -164,7 +173,7 @@ func (s *stack) openVendor() error {
 	timeout := s.config.VendorTimeout
 	client, err := geonode.New(geonode.Config{
 		BaseURL: s.config.ScraperAPIBaseURL, APIKey: s.config.GeonodeScraperAPIKey, Now: s.now,
-		UserAgent: "rollcall/" + thisRelease().Version,
+		UserAgent: "rollcall/" + thisRelease().Version, Wrap: s.hooks.wrap,
 		Timeouts:  geonode.Timeouts{Submit: timeout, Status: timeout, List: timeout},
 	})
 	if err != nil {
@@ -220,12 +229,22 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 		},
 		QuarantineRows: c.QuarantineRows, QuarantineBytes: int64(c.QuarantineBytes),
 		KeepExports: c.KeepExports, ExportSpace: int64(c.ExportSpace),
-		KeepBodies: c.KeepBodies, KeepDeliveries: c.KeepDeliveries, KeepLog: c.KeepLog,
+		KeepBodies: forEver(c.KeepBodies), KeepDeliveries: forEver(c.KeepDeliveries), KeepLog: forEver(c.KeepLog),
+		KeepBatches: forEver(c.KeepBatches), KeepEvents: forEver(c.KeepEvents), KeepRuns: forEver(c.KeepRuns),
+		KeepStats: forEver(c.KeepStats), KeepAudit: forEver(c.KeepAudit),
 		Fields: pipeline.FieldSettings{
 			JobID: c.FieldJobID, Event: c.FieldEvent, DeliveryID: c.FieldDeliveryID,
 			QuotaLeft: c.FieldQuotaLeft, QuotaLimit: c.FieldQuotaLimit, QuotaUsed: c.FieldQuotaUsed,
 		},
 	}
+}
+
+// forEver says of a time to keep something for what the pipeline is told: zero is for ever, which is below zero there.
+func forEver(keep time.Duration) time.Duration {
+	if keep == 0 {
+		return -1
+	}
+	return keep
 }
 
 // openWeb makes the pages. front is the door they will be served through: closing the stack ends live pages and waits
@@ -234,7 +253,7 @@ func (s *stack) openWeb(front *door) error {
 	c := s.config
 	pages, err := web.New(web.Config{
 		PublicURL: c.publicBase(), TrustedProxies: c.Proxies(), MaxBody: int64(c.MaxBody), MaxInFlight: int64(c.MaxInFlight),
-		KeepExports: c.KeepExports,
+		KeepExports: c.KeepExports, DiskLimit: int64(c.DiskLimit),
 		SessionIdle: c.SessionIdle, SessionMax: c.SessionMax, SecureCookies: strings.HasPrefix(c.PublicURL, "https://"),
 		Sandbox: c.simulated(), Mode: c.Mode, ReconcileEvery: c.ReconcileEvery, Schema: s.schemaReady(), Version: thisRelease().Version,
 	}, s.store, s.pipeline, s.log, s.now)

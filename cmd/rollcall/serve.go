@@ -21,7 +21,9 @@ const (
 )
 
 // serveCmd is the server: pages, webhook endpoint and background work, or the part of these that the role names.
-type serveCmd struct{}
+type serveCmd struct {
+	Hurry bool `hidden:"" help:"Waits that are minutes are seconds: for the drill."`
+}
 
 // Run serves until ctx ends, then finishes what is in flight. A process that ends in order returns nil.
 func (c *serveCmd) Run(ctx context.Context, a *app) error {
@@ -31,8 +33,13 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	a.config.logSettings(ctx, a.log)
 	folded, flush := foldRepeats(a.log)
 	defer flush()
-	s := newStack(a.config, folded, a.now)
-	err := serve(ctx, s)
+	hooks, err := drillHooks(a.now, processEnv)
+	if err != nil {
+		return err
+	}
+	s := newStack(a.config, folded, hooks.now)
+	s.hooks = hooks
+	err = serve(ctx, s)
 	a.log.InfoContext(ctx, "stopping", slog.Duration("grace", a.config.ShutdownGrace))
 	if err := errors.Join(err, s.close(ctx)); err != nil {
 		return err
@@ -82,7 +89,12 @@ func (s *stack) openAll(ctx context.Context, front *door) error {
 		return err
 	}
 	onlySubmit := s.config.Role == roleWeb
-	if err := s.openPipeline(ctx, func(c *pipeline.Config) { c.OnlySubmit = onlySubmit }); err != nil {
+	if err := s.openPipeline(ctx, func(c *pipeline.Config) {
+		c.OnlySubmit = onlySubmit
+		if s.hurry {
+			hurry(c)
+		}
+	}); err != nil {
 		return err
 	}
 	if s.config.Role == roleWorker {

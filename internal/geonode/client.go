@@ -42,6 +42,9 @@ func New(cfg Config) (*Client, error) {
 		c.owned = defaultTransport()
 		transport = c.owned
 	}
+	if cfg.Wrap != nil {
+		transport = cfg.Wrap(transport)
+	}
 	c.http = &http.Client{Transport: transport, CheckRedirect: refuseRedirect}
 	return c, nil
 }

@@ -53,6 +53,8 @@ type Config struct {
 	// Transport replaces the client's own transport, for tests. Redirects, timeouts
 	// and limits stay the client's business.
 	Transport http.RoundTripper
+	// Wrap, when set, puts something around the transport, for drills.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// Now is the clock: it dates calls and measures Retry-After dates.
 	Now func() time.Time
 	// MaxResponse bounds an answer in bytes after decompression, at most 1 GiB.
