@@ -174,7 +174,7 @@ func (s *stack) openVendor() error {
 	client, err := geonode.New(geonode.Config{
 		BaseURL: s.config.ScraperAPIBaseURL, APIKey: s.config.GeonodeScraperAPIKey, Now: s.now,
 		UserAgent: "rollcall/" + thisRelease().Version, Wrap: s.hooks.wrap,
-		Timeouts:  geonode.Timeouts{Submit: timeout, Status: timeout, List: timeout},
+		Timeouts: geonode.Timeouts{Submit: timeout, Status: timeout, List: timeout},
 	})
 	if err != nil {
 		return fmt.Errorf("vendor: %w", err)
