@@ -183,8 +183,9 @@ CREATE TABLE public.comparison_pages (
     n integer NOT NULL,
     a_item_id bigint,
     b_item_id bigint,
-    other_state text DEFAULT ''::text NOT NULL,
-    CONSTRAINT comparison_pages_kind_check CHECK ((kind = ANY (ARRAY['unchanged'::text, 'changed'::text, 'new'::text, 'gone'::text])))
+    a_state text DEFAULT ''::text NOT NULL,
+    b_state text DEFAULT ''::text NOT NULL,
+    CONSTRAINT comparison_pages_kind_check CHECK ((kind = ANY (ARRAY['unchanged'::text, 'changed'::text, 'recovered'::text, 'lost'::text, 'new'::text, 'gone'::text, 'failed'::text, 'missing'::text])))
 );
 
 CREATE TABLE public.comparisons (
@@ -201,6 +202,14 @@ CREATE TABLE public.comparisons (
     added bigint DEFAULT 0 NOT NULL,
     gone bigint DEFAULT 0 NOT NULL,
     reason text DEFAULT ''::text NOT NULL,
+    recovered bigint DEFAULT 0 NOT NULL,
+    lost bigint DEFAULT 0 NOT NULL,
+    failed_both bigint DEFAULT 0 NOT NULL,
+    missing bigint DEFAULT 0 NOT NULL,
+    a_pages bigint DEFAULT 0 NOT NULL,
+    b_pages bigint DEFAULT 0 NOT NULL,
+    a_without bigint DEFAULT 0 NOT NULL,
+    b_without bigint DEFAULT 0 NOT NULL,
     CONSTRAINT comparisons_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'done'::text, 'failed'::text])))
 );
 
@@ -698,6 +707,7 @@ CREATE TABLE public.rejected_lines (
     reason text NOT NULL,
     extra text[],
     duplicate_of bigint,
+    stored_item bigint,
     CONSTRAINT rejected_lines_kind_check CHECK ((kind = ANY (ARRAY['invalid'::text, 'duplicate'::text])))
 );
 

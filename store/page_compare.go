@@ -62,12 +62,20 @@ type BatchComparison struct {
 	State         string
 	AskedAt       time.Time
 	EndedAt       *time.Time
-	AStored       int64 // Results of both when it was worked out.
+	AStored       int64 // Results of both when it was worked out, and the items without.
 	BStored       int64
+	AWithout      int64
+	BWithout      int64
+	APages        int64 // Pages of each: one that came more than once is one.
+	BPages        int64
 	Unchanged     int64
 	Changed       int64
+	Recovered     int64
+	Lost          int64
 	Added         int64
 	Gone          int64
+	FailedBoth    int64
+	Missing       int64
 	Reason        string
 }
 
@@ -81,17 +89,32 @@ const (
 // ComparedKind is what became of a page.
 type ComparedKind string
 
-// The kinds.
+// The kinds. Each page of either batch is of one of them.
 const (
-	ComparedUnchanged ComparedKind = "unchanged"
+	ComparedUnchanged ComparedKind = "unchanged" // Stored in both.
 	ComparedChanged   ComparedKind = "changed"
-	ComparedNew       ComparedKind = "new"
-	ComparedGone      ComparedKind = "gone"
+	ComparedRecovered ComparedKind = "recovered" // In both, and stored only in the second.
+	ComparedLost      ComparedKind = "lost"      // In both, and stored only in the first.
+	ComparedNew       ComparedKind = "new"       // Stored in the second, not in the first at all.
+	ComparedGone      ComparedKind = "gone"      // Stored in the first, not in the second at all.
+	ComparedFailed    ComparedKind = "failed"    // Failed in both.
+	ComparedMissing   ComparedKind = "missing"   // Stored in neither, and not failed in both.
 )
 
 // ComparedKinds are all of them, what matters most first.
 func ComparedKinds() []ComparedKind {
-	return []ComparedKind{ComparedChanged, ComparedNew, ComparedGone, ComparedUnchanged}
+	return []ComparedKind{
+		ComparedChanged, ComparedLost, ComparedRecovered, ComparedNew, ComparedGone, ComparedFailed, ComparedMissing, ComparedUnchanged,
+	}
+}
+
+// Pages is how many pages both batches have together: the sum of all kinds.
+func (c *BatchComparison) Pages() int64 {
+	var sum int64
+	for _, kind := range ComparedKinds() {
+		sum += c.Of(kind)
+	}
+	return sum
 }
 
 // Of is how many pages are of a kind.
@@ -101,6 +124,14 @@ func (c *BatchComparison) Of(kind ComparedKind) int64 {
 		return c.Unchanged
 	case ComparedChanged:
 		return c.Changed
+	case ComparedRecovered:
+		return c.Recovered
+	case ComparedLost:
+		return c.Lost
+	case ComparedFailed:
+		return c.FailedBoth
+	case ComparedMissing:
+		return c.Missing
 	case ComparedNew:
 		return c.Added
 	case ComparedGone:
@@ -134,43 +165,6 @@ func (q Queries) BatchComparison(ctx context.Context, id int64) (*BatchCompariso
 	return c, translate(err)
 }
 
-// sideOf is one page a row of a batch's results: of pages that came more than
-// once, the first.
-const sideOf = `(SELECT DISTINCT ON (page) coalesce(r.page_key, substring(sha256(convert_to(i.url, 'UTF8')) FROM 1 FOR 16)) AS page, i.id, i.position, i.url_hash,
-		coalesce(r.markdown_sha256, r.html_sha256) AS sum
-	FROM items i JOIN results r ON r.item_id = i.id WHERE i.batch_id = ? ORDER BY page, i.position)`
-
-// CompareBatches works a comparison out, in place of what it was. It reports
-// false when the comparison isn't waiting any more.
-func (t Tx) CompareBatches(ctx context.Context, c *BatchComparison, now time.Time) (bool, error) {
-	n, err := affected(t.db.NewRaw(`UPDATE comparisons SET state = 'done', ended_at = ? WHERE id = ? AND state = 'waiting'`, now, c.ID).Exec(ctx))
-	if err != nil || n == 0 {
-		return false, err
-	}
-	if _, err := t.db.NewRaw(`DELETE FROM comparison_pages WHERE comparison_id = ?`, c.ID).Exec(ctx); err != nil {
-		return false, translate(err)
-	}
-	_, err = t.db.NewRaw(`WITH a AS MATERIALIZED `+sideOf+`, b AS MATERIALIZED `+sideOf+`,
-		both_sides AS (SELECT a.id AS a_id, b.id AS b_id, coalesce(a.position, b.position) AS place,
-			CASE WHEN a.id IS NULL THEN 'new' WHEN b.id IS NULL THEN 'gone' WHEN a.sum IS NOT DISTINCT FROM b.sum THEN 'unchanged' ELSE 'changed' END AS kind,
-			coalesce((SELECT o.state FROM items o WHERE b.id IS NULL AND o.url_hash = a.url_hash AND o.batch_id = ? ORDER BY o.position LIMIT 1),
-				(SELECT o.state FROM items o WHERE a.id IS NULL AND o.url_hash = b.url_hash AND o.batch_id = ? ORDER BY o.position LIMIT 1), '') AS other
-			FROM a FULL JOIN b ON a.page = b.page)
-		INSERT INTO comparison_pages (comparison_id, kind, n, a_item_id, b_item_id, other_state)
-		SELECT ?, kind, row_number() OVER (PARTITION BY kind ORDER BY place, coalesce(a_id, b_id)), a_id, b_id, other FROM both_sides`,
-		c.ABatchID, c.BBatchID, c.BBatchID, c.ABatchID, c.ID).Exec(ctx)
-	if err != nil {
-		return false, translate(err)
-	}
-	_, err = t.db.NewRaw(`UPDATE comparisons cp SET unchanged = k.unchanged, changed = k.changed, added = k.added, gone = k.gone,
-			a_stored = (SELECT stored_webhook + stored_poll + stored_reconcile + stored_replay + stored_sync FROM batches WHERE id = cp.a_batch_id),
-			b_stored = (SELECT stored_webhook + stored_poll + stored_reconcile + stored_replay + stored_sync FROM batches WHERE id = cp.b_batch_id)
-		FROM (SELECT count(*) FILTER (WHERE kind = 'unchanged') AS unchanged, count(*) FILTER (WHERE kind = 'changed') AS changed,
-			count(*) FILTER (WHERE kind = 'new') AS added, count(*) FILTER (WHERE kind = 'gone') AS gone
-			FROM comparison_pages WHERE comparison_id = ?0) k WHERE cp.id = ?0`, c.ID).Exec(ctx)
-	return err == nil, translate(err)
-}
-
 // FailComparison notes that a comparison could not be worked out.
 func (q Queries) FailComparison(ctx context.Context, id int64, reason string, now time.Time) error {
 	_, err := q.db.NewRaw(`UPDATE comparisons SET state = 'failed', reason = ?, ended_at = ? WHERE id = ? AND state = 'waiting'`,
@@ -183,28 +177,6 @@ func (q Queries) FailComparison(ctx context.Context, id int64, reason string, no
 func (q Queries) ForgetComparisons(ctx context.Context, before time.Time, limit int) (int64, error) {
 	return affected(q.db.NewRaw(`DELETE FROM comparisons WHERE id IN (SELECT id FROM comparisons
 		WHERE asked_at < ? AND state <> 'waiting' ORDER BY asked_at, id LIMIT ?)`, before, limit).Exec(ctx))
-}
-
-// ComparedPage is a page in the list of a comparison.
-type ComparedPage struct {
-	N          int
-	AItemID    *int64 `bun:"a_item_id"`
-	BItemID    *int64 `bun:"b_item_id"`
-	OtherState ItemState
-	URL        string
-	ASize      *int64 `bun:"a_size"` // Of Markdown, else of HTML, in bytes.
-	BSize      *int64 `bun:"b_size"`
-}
-
-// PageCompared lists pages of a kind, those after the given one.
-func (q Queries) PageCompared(ctx context.Context, comparisonID int64, kind ComparedKind, after int, limit int64) ([]ComparedPage, error) {
-	var rows []ComparedPage
-	err := q.db.NewRaw(`SELECT p.n, p.a_item_id, p.b_item_id, p.other_state, i.url,
-			coalesce(octet_length(ra.markdown), octet_length(ra.html))::bigint AS a_size, coalesce(octet_length(rb.markdown), octet_length(rb.html))::bigint AS b_size
-		FROM comparison_pages p JOIN items i ON i.id = coalesce(p.b_item_id, p.a_item_id)
-		LEFT JOIN results ra ON ra.item_id = p.a_item_id LEFT JOIN results rb ON rb.item_id = p.b_item_id
-		WHERE p.comparison_id = ? AND p.kind = ? AND p.n > ? ORDER BY p.n LIMIT ?`, comparisonID, kind, after, limit).Scan(ctx, &rows)
-	return rows, translate(err)
 }
 
 // CompareWith is the batch that a batch is compared with unless somebody says

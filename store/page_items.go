@@ -31,11 +31,13 @@ func (q Queries) PageItems(ctx context.Context, batchID int64, state ItemState, 
 }
 
 // PageRejected lists lines of a batch that became no item, those after the
-// given line.
+// given line. A result that a line would have fetched again is named while it is
+// kept.
 func (q Queries) PageRejected(ctx context.Context, batchID int64, after int, limit int64) ([]RejectedLine, error) {
 	var lines []RejectedLine
-	err := q.db.NewSelect().Model(&lines).Where("batch_id = ?", batchID).Where("line > ?", after).
-		Order("line").Limit(limit).Scan(ctx)
+	err := q.db.NewRaw(`SELECT l.batch_id, l.line, l.kind, l.text, l.reason, l.extra, l.duplicate_of,
+			(SELECT r.item_id FROM results r WHERE r.item_id = l.stored_item) AS stored_item
+		FROM rejected_lines l WHERE l.batch_id = ? AND l.line > ? ORDER BY l.line LIMIT ?`, batchID, after, limit).Scan(ctx, &lines)
 	return lines, translate(err)
 }
 

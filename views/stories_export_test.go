@@ -74,17 +74,34 @@ func compareStories() []story {
 	}
 	done, waiting, failed, asks, wrong := b, b, b, b, b
 	done.Stale = true
-	for i, word := range []string{"changed", "new", "gone", "unchanged"} {
-		done.Kinds = append(done.Kinds, views.ComparedKind{Word: word, Count: views.Known(int64(i * 33_000))})
+	for i, word := range []string{"changed", "lost", "recovered", "new", "gone", "failed", "missing", "unchanged"} {
+		done.Kinds = append(done.Kinds, views.ComparedKind{Word: word, Count: views.Known(int64(i * 3_300))})
+		done.Pages += int64(i * 3_300)
 	}
+	done.A.Pages, done.B.Pages = 82_500, 92_400
 	done.Rows = []views.ComparedRow{
-		{URL: "https://shop.example/" + hostile, A: "71", B: "171", ASize: views.Known(8100), BSize: views.Known(8240)},
-		{URL: "https://shop.example/b", A: "72", B: "172", ASize: views.Known(12)},
+		{
+			URL: "https://shop.example/" + hostile, A: views.ComparedSidePage{Item: "71", State: "stored", Size: views.Known(8100)},
+			B: views.ComparedSidePage{Item: "171", State: "stored", Size: views.Known(8240)},
+		},
+		{
+			URL: "https://shop.example/b", A: views.ComparedSidePage{Item: "72", State: "stored", Size: views.Known(12)},
+			B: views.ComparedSidePage{Item: "172", State: "stored"},
+		},
 	}
 	done.Pager = views.Pager{Older: "/compare/batches?a=11&b=12&from=abc"}
 	gone := done
 	gone.Stale, gone.Kind, gone.Pager = false, "gone", views.Pager{}
-	gone.Rows = []views.ComparedRow{{URL: "https://shop.example/c", A: "73", ASize: views.Known(900), OtherState: "failed"}, {URL: "https://shop.example/d", A: "74", ASize: views.Known(900)}}
+	gone.Rows = []views.ComparedRow{{URL: "https://shop.example/d", A: views.ComparedSidePage{Item: "74", State: "stored", Size: views.Known(900)}}}
+	lost, neither := gone, gone
+	lost.Kind, neither.Kind = "lost", "missing"
+	lost.Rows = []views.ComparedRow{{
+		URL: "https://shop.example/c", A: views.ComparedSidePage{Item: "73", State: "stored", Size: views.Known(900)},
+		B: views.ComparedSidePage{Item: "173", State: "failed"},
+	}}
+	neither.Rows = []views.ComparedRow{{
+		URL: "https://shop.example/e", A: views.ComparedSidePage{Item: "75", State: "cancelled"}, B: views.ComparedSidePage{Item: "175", State: "outstanding"},
+	}}
 	none := done
 	none.Rows, none.Kind = nil, "new"
 	waiting.State, waiting.Live, failed.State, failed.Reason, asks.State = "waiting", true, "failed", "it could not be worked out", ""
@@ -96,6 +113,8 @@ func compareStories() []story {
 		{"compare-results-missing", views.CompareResults(missing)},
 		{"compare-batches", views.CompareBatches(done)},
 		{"compare-batches-gone", views.CompareBatches(gone)},
+		{"compare-batches-lost", views.CompareBatches(lost)},
+		{"compare-batches-missing", views.CompareBatches(neither)},
 		{"compare-batches-none", views.CompareBatches(none)},
 		{"compare-batches-asks", views.CompareBatches(asks)},
 		{"compare-batches-waiting", views.CompareBatches(waiting)},

@@ -196,7 +196,7 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 		last := ""
 		for _, line := range lines {
 			props.Rejected = append(props.Rejected, views.RejectedLine{
-				Number: line.Line, Text: line.Text, State: line.Kind, Reason: line.Reason,
+				Number: line.Line, Text: line.Text, State: line.Kind, Reason: line.Reason, StoredItem: idOrNone(line.StoredItem),
 			})
 			last = placeCursor(int64(line.Line))
 		}

@@ -201,7 +201,9 @@ func (s *Server) fillComparison(c echo.Context, a, b *store.Batch, p *views.Comp
 	if found.State != store.ComparisonDone {
 		return nil
 	}
-	p.Stale = found.AStored != a.Stored() || found.BStored != b.Stored()
+	p.Stale = found.AStored != a.Stored() || found.BStored != b.Stored() ||
+		found.AWithout != a.Failed+a.Cancelled || found.BWithout != b.Failed+b.Cancelled
+	p.Pages, p.A.Pages, p.B.Pages = found.Pages(), found.APages, found.BPages
 	kind := store.ComparedKind(c.QueryParam("kind"))
 	if !slices.Contains(store.ComparedKinds(), kind) {
 		kind = store.ComparedChanged
@@ -228,7 +230,9 @@ func (s *Server) fillCompare(c echo.Context, id int64, kind store.ComparedKind, 
 	for i := range rows {
 		r := &rows[i]
 		p.Rows = append(p.Rows, views.ComparedRow{
-			URL: r.URL, A: idOrNone(r.AItemID), B: idOrNone(r.BItemID), ASize: knownOr(r.ASize), BSize: knownOr(r.BSize), OtherState: string(r.OtherState),
+			URL: r.URL,
+			A:   views.ComparedSidePage{Item: idOrNone(r.AItemID), State: string(r.AState), Size: knownOr(r.ASize)},
+			B:   views.ComparedSidePage{Item: idOrNone(r.BItemID), State: string(r.BState), Size: knownOr(r.BSize)},
 		})
 		last = placeCursor(int64(r.N))
 	}

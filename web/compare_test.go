@@ -135,10 +135,14 @@ func TestCompareBatchesAndResults(t *testing.T) {
 	before, after := b.seed(t, "nightly", 12), b.seed(t, "nightly", 12)
 	b.exec(t, `UPDATE batches SET parent_batch_id = $1, rerun = 'all' WHERE id = $2`, before.batch, after.batch)
 	b.exec(t, `UPDATE results SET markdown_sha256 = sha256(markdown), html_sha256 = sha256(html)`)
-	// Of 4 8 12 1 5 9: 1 changes, 4 is gone, 13 is new.
+	// Of 1 4 5 8 9 12, stored: 1 changes, 4 fails, 5 gives way to 13. Of 2 6 10, failed: 6 comes, under the key of
+	// another spelling. 3 7 11 are outstanding in both.
 	b.exec(t, `UPDATE results SET markdown = '# Page two', markdown_sha256 = sha256('# Page two') WHERE item_id = $1`, after.items[0])
 	b.exec(t, `DELETE FROM results WHERE item_id = $1`, after.items[3])
+	b.exec(t, `UPDATE items SET state = 'failed', net = NULL, error_code = 'TIMEOUT' WHERE id = $1`, after.items[3])
 	b.exec(t, `UPDATE items SET url = 'https://a.example/13' WHERE id = $1`, after.items[4])
+	b.exec(t, `UPDATE items SET state = 'stored', net = 'poll', error_code = '' WHERE id = $1`, after.items[5])
+	b.exec(t, `INSERT INTO results (item_id, job_id, net, stored_at, markdown, page_key) VALUES ($1, $2, 'poll', now(), 'six', decode(repeat('06', 16), 'hex'))`, after.items[5], after.job)
 	b.exec(t, `UPDATE items SET url_hash = sha256(convert_to(url, 'UTF8'))`)
 	v := b.as(t, store.RoleAnalyst)
 	page := v.get(fmt.Sprintf("/compare/batches?b=%d", after.batch))
@@ -153,12 +157,21 @@ func TestCompareBatchesAndResults(t *testing.T) {
 		t.Fatalf("ask: got %d", asked.status)
 	}
 	page = v.get(asked.header.Get("Location"))
-	if got := page.text("[aria-label='Pages by what became of them']"); got != "Changed 1 New 1 Gone 2 Unchanged 3" {
+	if got := page.text("[aria-label='Pages by what became of them']"); got != "Changed 1 Lost 1 Recovered 1 New 1 Gone 1 Failed in both 2 No result 3 Unchanged 3" {
 		t.Fatalf("got %q", got)
 	}
-	gone := v.get(asked.header.Get("Location") + "&kind=gone")
-	if got := gone.text("[data-testid=compared] tbody"); !strings.Contains(got, "https://a.example/4 Gone stored after") || !strings.Contains(got, "https://a.example/5 Gone") {
-		t.Errorf("gone: got %q", got)
+	if got := page.text("[data-testid=sum]"); got != "1 Changed + 1 Lost + 1 Recovered + 1 New + 1 Gone + 2 Failed in both + 3 No result + 3 Unchanged = 13 pages "+
+		"Each page of either batch counts once. Before: 12; after: 12." {
+		t.Errorf("the sum: got %q", got)
+	}
+	for kind, want := range map[string]string{
+		"lost": "https://a.example/4 Lost 6 B Failed", "recovered": "https://a.example/6 Recovered Failed 3 B", "new": "https://a.example/13 New – 6 B",
+		"gone": "https://a.example/5 Gone 6 B –", "failed": "https://a.example/2 Failed in both Failed Failed https://a.example/10 Failed in both Failed Failed",
+		"missing": "https://a.example/3 No result Outstanding Outstanding https://a.example/7 No result Outstanding Outstanding https://a.example/11 No result Outstanding Outstanding",
+	} {
+		if got := v.get(asked.header.Get("Location") + "&kind=" + kind).text("[data-testid=compared] tbody"); got != want {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
 	}
 	link := page.doc.Find("[data-testid=compared] td a.sub").AttrOr("href", "")
 	diff := v.get(link)

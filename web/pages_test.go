@@ -142,7 +142,14 @@ func TestBatch(t *testing.T) {
 			t.Errorf("items %q: got %d, want %d", state, len(seen), want)
 		}
 	}
+	b.exec(t, `UPDATE rejected_lines SET stored_item = $1 WHERE batch_id = $2 AND line = 3`, s.items[0], s.batch)
+	if file := v.get(path + "/rejected.csv").body; !strings.Contains(file, ",/results/"+idText(s.items[0])+"\n") {
+		t.Errorf("the file of rejected lines names no result: %s", file)
+	}
 	rejected := v.get(path + "/items?state=rejected")
+	if link := rejected.doc.Find("[data-testid=rejected] td a").AttrOr("href", ""); link != "/results/"+idText(s.items[0]) {
+		t.Errorf("a line whose page was stored leads to %q", link)
+	}
 	if text := rejected.text("[data-testid=rejected]"); !strings.Contains(text, "javascript:alert(1)") || !strings.Contains(text, "is line 1 again") {
 		t.Errorf("rejected lines: got %q", text)
 	}

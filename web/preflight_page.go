@@ -157,11 +157,7 @@ func (s *Server) preflightRows(c echo.Context, id int64, props *views.PreflightP
 const lineShown = 2000
 
 func preflightLine(l *store.PreflightLine) views.PreflightLine {
-	shown := views.PreflightLine{
-		Number: l.Number, Original: clean(l.Original, lineShown), URL: l.URL, Reason: l.Reason,
+	return views.PreflightLine{
+		Number: l.Number, Original: clean(l.Original, lineShown), URL: l.URL, Reason: l.Reason, StoredItem: idOrNone(l.StoredItem),
 	}
-	if l.StoredItem != nil {
-		shown.StoredItem = idText(*l.StoredItem)
-	}
-	return shown
 }

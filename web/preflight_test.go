@@ -194,10 +194,10 @@ func (v *visitor) toTheBatch(b *bench) {
 	t := v.t
 	t.Helper()
 	want := [][]string{
-		{"page", "line", "note", "rollcall_line", "verdict", "reason", "duplicate_of", "more_cells"},
-		{"https://shop.test/1", "c", "again", "4", "duplicate", "", "2", ""},
-		{"javascript:alert(1)", "d", "<script>alert(1)</script>\uFFFD", "5", "invalid", "", "", ""},
-		{"", "e", "nothing", "6", "invalid", "", "", ""},
+		{"page", "line", "note", "rollcall_line", "verdict", "reason", "duplicate_of", "stored_result", "more_cells"},
+		{"https://shop.test/1", "c", "again", "4", "duplicate", "", "2", "", ""},
+		{"javascript:alert(1)", "d", "<script>alert(1)</script>\uFFFD", "5", "invalid", "", "", "", ""},
+		{"", "e", "nothing", "6", "invalid", "", "", "", ""},
 	}
 	before := v.rejected("/preflights/2/rejected.csv", 5)
 	if diff := cmp.Diff(before, want); diff != "" {

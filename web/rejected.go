@@ -18,6 +18,7 @@ import (
 type rejectedTable struct {
 	pipeline.RejectedTable
 	file string // Its name, without the ending.
+	desk string // The public address, before the paths of results; may be empty.
 	// next lists lines after a number.
 	next func(after int) ([]store.RejectedLine, error)
 }
@@ -49,6 +50,7 @@ func (s *Server) preflightRejected(c echo.Context) error {
 			for i, l := range lines {
 				out[i] = store.RejectedLine{
 					Line: l.Number, Kind: string(l.Verdict), Text: l.Original, Reason: l.Reason, Extra: l.Extra, DuplicateOf: l.DuplicateOf,
+					StoredItem: l.StoredItem,
 				}
 			}
 			return out, err
@@ -83,6 +85,7 @@ func (s *Server) sendRejected(c echo.Context, t rejectedTable) error {
 	if c.Request().Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
+	t.desk = strings.TrimRight(s.cfg.PublicURL, "/")
 	if err := s.auditRejected(c, t.file); err != nil {
 		return fmt.Errorf("download the lines of %s: %w", t.file, err)
 	}
@@ -121,6 +124,9 @@ func (t *rejectedTable) put(l *store.RejectedLine) error {
 	row := pipeline.RejectedRow{Line: l.Line, Verdict: l.Kind, Reason: l.Reason, Text: l.Text, Extra: l.Extra}
 	if l.DuplicateOf != nil {
 		row.DuplicateOf = *l.DuplicateOf
+	}
+	if l.StoredItem != nil {
+		row.StoredResult = t.desk + "/results/" + idText(*l.StoredItem)
 	}
 	return t.Write(&row)
 }

@@ -55,9 +55,9 @@ func (b *chrome) checksAnUpload(urls []string) {
 		row[5] = ""
 	}
 	want := [][]string{
-		{"page", "sku", "home", "line", "verdict", "reason", "duplicate_of", "more_cells"},
-		{urls[0], "'=3+3", "https://shop.sandbox.test/", "4", "duplicate", "", "2", ""},
-		{"javascript:alert(1)", "4", "https://shop.sandbox.test/", "5", "invalid", "", "", ""},
+		{"page", "sku", "home", "line", "verdict", "reason", "duplicate_of", "stored_result", "more_cells"},
+		{urls[0], "'=3+3", "https://shop.sandbox.test/", "4", "duplicate", "", "2", "", ""},
+		{"javascript:alert(1)", "4", "https://shop.sandbox.test/", "5", "invalid", "", "", "", ""},
 	}
 	if diff := cmp.Diff(rows, want); diff != "" {
 		b.t.Errorf("lines left out (got -, want +):\n%s", diff)

@@ -108,10 +108,10 @@ func TestPreflightWritesWhatIsRejected(t *testing.T) {
 	}
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	want := [][]string{
-		{"url", "id", "name", "line", "verdict", "reason", "duplicate_of", "more_cells"},
-		{"https://A.test:443/1", "3", "two\nlines", "5", "duplicate", "is the same as line 2", "2", ""},
-		{"nonsense\x1b[2J", "4", "", "7", "invalid", "holds a control character", "", ""},
-		{"https://a.test", "6", "y", "8", "invalid", "has 4 columns, not 3", "", "z"},
+		{"url", "id", "name", "line", "verdict", "reason", "duplicate_of", "stored_result", "more_cells"},
+		{"https://A.test:443/1", "3", "two\nlines", "5", "duplicate", "is the same as line 2", "2", "", ""},
+		{"nonsense\x1b[2J", "4", "", "7", "invalid", "holds a control character", "", "", ""},
+		{"https://a.test", "6", "y", "8", "invalid", "has 4 columns, not 3", "", "", "z"},
 	}
 	if diff := cmp.Diff(want, rows); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)

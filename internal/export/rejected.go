@@ -18,13 +18,15 @@ type RejectedTable struct {
 }
 
 // RejectedRow is one line: Extra are the cells beside its Text, DuplicateOf is the
-// line that it repeats, or 0.
+// line that it repeats, or 0, StoredResult the address of the result that it would
+// have fetched again, or "".
 type RejectedRow struct {
 	Line            int
 	Verdict, Reason string
 	Text            string
 	Extra           []string
 	DuplicateOf     int64
+	StoredResult    string
 }
 
 // Begin writes the heads of the columns. Cells that a spreadsheet would take for
@@ -56,7 +58,7 @@ func (t *RejectedTable) head() []string {
 	if names[0] == "" {
 		names[0] = "text"
 	}
-	own := []string{"line", "verdict", "reason", "duplicate_of"}
+	own := []string{"line", "verdict", "reason", "duplicate_of", "stored_result"}
 	if len(t.Columns) > 0 {
 		own = append(own, "more_cells")
 	}
@@ -70,7 +72,7 @@ func (t *RejectedTable) head() []string {
 }
 
 func (t *RejectedTable) row(r *RejectedRow) []string {
-	cells := make([]string, 1, len(t.Columns)+6)
+	cells := make([]string, 1, len(t.Columns)+7)
 	cells[0] = r.Text
 	// A faulty line may have fewer cells than the file has columns, or more:
 	// those that have no column stay together behind ours.
@@ -83,7 +85,7 @@ func (t *RejectedTable) row(r *RejectedRow) []string {
 	if r.DuplicateOf > 0 {
 		of = strconv.FormatInt(r.DuplicateOf, 10)
 	}
-	cells = append(cells, strconv.Itoa(r.Line), r.Verdict, r.Reason, of)
+	cells = append(cells, strconv.Itoa(r.Line), r.Verdict, r.Reason, of, r.StoredResult)
 	if len(t.Columns) == 0 {
 		return cells
 	}

@@ -17,7 +17,7 @@ func TestRejectedCellsAreNoFormulas(t *testing.T) {
 	table := RejectedTable{URLColumn: "url", Columns: []string{"verdict", " =1+1"}}
 	var file bytes.Buffer
 	rows := []RejectedRow{
-		{Line: 9, Verdict: "duplicate", Text: "@a", Reason: "r", Extra: []string{"-1", "\tx", "y", "z"}, DuplicateOf: 3},
+		{Line: 9, Verdict: "duplicate", Text: "@a", Reason: "r", Extra: []string{"-1", "\tx", "y", "z"}, DuplicateOf: 3, StoredResult: "/results/4711"},
 		{Line: 10, Verdict: "invalid", Text: "\uFF1D1+1"},
 	}
 	err := table.Begin(&file)
@@ -31,14 +31,14 @@ func TestRejectedCellsAreNoFormulas(t *testing.T) {
 	}
 	got, readErr := csv.NewReader(&file).ReadAll()
 	want := [][]string{
-		{"url", "verdict", "' =1+1", "line", "rollcall_verdict", "reason", "duplicate_of", "more_cells"},
-		{"'@a", "'-1", "'\tx", "9", "duplicate", "r", "3", "y\tz"},
-		{"'\uFF1D1+1", "", "", "10", "invalid", "", "", ""},
+		{"url", "verdict", "' =1+1", "line", "rollcall_verdict", "reason", "duplicate_of", "stored_result", "more_cells"},
+		{"'@a", "'-1", "'\tx", "9", "duplicate", "r", "3", "/results/4711", "y\tz"},
+		{"'\uFF1D1+1", "", "", "10", "invalid", "", "", "", ""},
 	}
 	if diff := cmp.Diff(got, want); diff != "" || err != nil || readErr != nil {
 		t.Errorf("cells (got -, want +), %v, %v:\n%s", err, readErr, diff)
 	}
-	if diff := cmp.Diff((&RejectedTable{}).head(), []string{"text", "line", "verdict", "reason", "duplicate_of"}); diff != "" {
+	if diff := cmp.Diff((&RejectedTable{}).head(), []string{"text", "line", "verdict", "reason", "duplicate_of", "stored_result"}); diff != "" {
 		t.Errorf("without columns (got -, want +):\n%s", diff)
 	}
 }

@@ -265,6 +265,7 @@ func (p *Pipeline) readingLines(ctx context.Context, tx store.Tx, f *store.Prefl
 	err = eachPreflightLine(ctx, tx.Queries, f.ID, store.Rejected(), func(l *store.PreflightLine) error {
 		out.rejected = append(out.rejected, store.RejectedLine{
 			Line: l.Number, Kind: string(l.Verdict), Text: clip(l.Original, maxKeptText), Reason: l.Reason, Extra: l.Extra, DuplicateOf: l.DuplicateOf,
+			StoredItem: l.StoredItem,
 		})
 		if l.Verdict == store.LineDuplicate {
 			out.duplicates++

@@ -250,6 +250,20 @@ func TestPreflightLeavesOutWhatIsStored(t *testing.T) {
 	if plan, err := f.pipe.PlanPreflight(t.Context(), row); err != nil || plan.Takes <= 0 || plan.Speed.Batches != 1 || plan.Speed.URLs != 2 {
 		t.Errorf("plan: got %+v, %v", plan, err)
 	}
+	done, err := f.pipe.SubmitPreflight(t.Context(), id, f.alice, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := f.store.PageRejected(t.Context(), done.BatchID, 0, 10)
+	if err != nil || len(left) != 3 || left[0].StoredItem == nil || *left[0].StoredItem != *got[0].StoredItem || left[1].StoredItem != nil {
+		t.Errorf("the batch's rejected lines: got %+v, %v", left, err)
+	}
+	if _, err := f.store.SQL().ExecContext(t.Context(), `DELETE FROM results WHERE item_id = $1`, *got[0].StoredItem); err != nil {
+		t.Fatal(err)
+	}
+	if left, err = f.store.PageRejected(t.Context(), done.BatchID, 0, 1); err != nil || left[0].StoredItem != nil {
+		t.Errorf("a result that is gone: got %+v, %v", left, err)
+	}
 }
 
 // TestPreflightRefuses what no reading can mend, naming the field, and shows
