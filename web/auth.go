@@ -291,7 +291,7 @@ func (s *Server) hasPeople(ctx context.Context) (bool, error) {
 func back(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || len(next) > 2000 || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") ||
-		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		strings.HasPrefix(next, "//") || strings.Contains(u.Path, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 	return next

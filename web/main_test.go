@@ -41,10 +41,18 @@ var hashed = sync.OnceValue(func() string {
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
 })
 
-// clock runs with real time, and can be moved ahead.
-type clock struct{ ahead atomic.Int64 }
+// clock runs with real time, and can be moved ahead, or stopped.
+type clock struct{ ahead, stopped atomic.Int64 }
 
-func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) now() time.Time {
+	if at := c.stopped.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Now().Add(time.Duration(c.ahead.Load()))
+}
+
+func (c *clock) stop() { c.stopped.Store(time.Now().UnixNano()) }
+
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // bench is a web server on a database of its own.

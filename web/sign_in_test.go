@@ -64,7 +64,7 @@ func TestSignIn(t *testing.T) {
 func TestSignInNeverLeadsAway(t *testing.T) {
 	t.Parallel()
 	for _, next := range []string{
-		"//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "batches", "/\tx", "/a\nb",
+		"//evil.example", "///evil.example", "/.//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "batches", "/\tx", "/a\nb",
 	} {
 		if got := back(next); got != "/" {
 			t.Errorf("back(%q): got %q, want /", next, got)
