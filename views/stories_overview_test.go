@@ -8,7 +8,19 @@ import (
 
 func overviewStories() []story {
 	busy := overviewProps(views.RoleOperator)
+	busy.Disk = &views.DiskUse{
+		At: before(12 * time.Minute), Total: views.Known(48_200_000_000), Growth: views.Known(412_000_000), Limit: views.Known(100_000_000_000), Days: views.Known(125),
+		Parts: []views.DiskRow{
+			{Name: "Results", Bytes: views.Known(31_400_000_000), Growth: views.Known(290_000_000)},
+			{Name: "Search index", Bytes: views.Known(9_800_000_000), Growth: views.Known(88_000_000)},
+			{Name: "Batches, items, jobs", Bytes: views.Known(5_100_000_000), Growth: views.Known(36_000_000)},
+			{Name: "Deliveries and events", Bytes: views.Known(1_800_000_000), Growth: views.Known(-2_000_000)},
+			{Name: "Exports", Bytes: views.Known(40_960), Growth: views.Known(0)},
+			{Name: "Everything else", Bytes: views.Known(60_000_000), Growth: views.Known(140_000)},
+		},
+	}
 	troubled := overviewProps(views.RoleOperator)
+	troubled.Disk = &views.DiskUse{}
 	troubled.Layout.Alerts = []views.Alert{{
 		Level: "danger", Title: "Dispatch is paused", Resume: true,
 		Text: "The vendor answered 402: the plan's tokens are used up. Nothing new is sent until somebody resumes.",
@@ -30,6 +42,7 @@ func overviewStories() []story {
 	troubled.Score.Hooked, troubled.Score.AheadKnown = true, false
 	troubled.Spending.Calls, troubled.Spending.Total, troubled.Spending.Asking, troubled.Spending.Jobs = nil, views.Count{}, views.Count{}, views.Count{}
 	paused := troubled
+	paused.Disk = nil
 	paused.Layout.User = &views.User{Name: "alice", Role: views.RoleAnalyst}
 	fresh := views.OverviewProps{
 		Layout:  layout("Overview", views.SectionOverview, views.RoleAnalyst),

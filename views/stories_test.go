@@ -153,6 +153,8 @@ func batchStories() []story {
 	done := batchProps()
 	done.Live, done.RollCall, done.Jobs, done.JobsTotal = false, finished(), nil, views.Known(0)
 	done.Items.Tabs.State, done.Items.Items = "failed", nil
+	pruned := done
+	pruned.PrunedAt, pruned.Items.Tabs.State = before(9*24*time.Hour), ""
 	unknown := batchProps()
 	unknown.RollCall = views.RollCall{Submitted: views.Known(214), Invalid: views.Known(0), Duplicate: views.Known(0), Accepted: views.Known(214), SoFar: true}
 	unknown.Kind = "crawl"
@@ -165,6 +167,7 @@ func batchStories() []story {
 		{"batch", views.Batch(live)},
 		{"batch-rejected", views.Batch(rejected)},
 		{"batch-finished", views.Batch(done)},
+		{"batch-pruned", views.Batch(pruned)},
 		{"batch-unknown", views.Batch(unknown)},
 		{"batch-unbalanced", views.Batch(broken)},
 	}

@@ -43,6 +43,11 @@ func (s *Server) overview(c echo.Context) error {
 	if err := s.overviewStats(c.Request().Context(), &props, span, props.Layout.Zone); err != nil {
 		return err
 	}
+	if operators.allows(personOf(c).Role) {
+		if props.Disk, err = s.overviewDisk(c.Request().Context()); err != nil {
+			return err
+		}
+	}
 	props.Layout.Scripts = []string{"uplot.min.js", "charts.js"}
 	props.Live = true
 	return render(c, http.StatusOK, views.Overview(props))

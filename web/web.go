@@ -36,6 +36,9 @@ type Config struct {
 	// means 12 hours and 7 days.
 	SessionIdle time.Duration
 	SessionMax  time.Duration
+	// DiskLimit is what the database may take up, in bytes; zero when that isn't
+	// known.
+	DiskLimit int64
 	// KeepExports is how long files stay that were made in the background; zero
 	// means 72 hours.
 	KeepExports time.Duration

@@ -111,6 +111,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	river.AddWorker(workers, &refetchWorker{p: p})
 	river.AddWorker(workers, &mirrorWorker{p: p})
 	river.AddWorker(workers, &retainWorker{p: p})
+	river.AddWorker(workers, &diskWorker{p: p})
 	river.AddWorker(workers, &rotateWorker{p: p})
 	river.AddWorker(workers, &reverifyWorker{p: p})
 	river.AddWorker(workers, &exportWorker{p: p})
@@ -141,7 +142,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 				}, &river.PeriodicJobOpts{ID: "reconcile"})}
 		}
 		if !p.cfg.OnlyReplay {
-			cfg.PeriodicJobs = append(cfg.PeriodicJobs, rollUpOften(), p.retainOften(), clearOften(), usageOften())
+			cfg.PeriodicJobs = append(cfg.PeriodicJobs, rollUpOften(), p.retainOften(), diskOften(), clearOften(), usageOften())
 		}
 	}
 	client, err := river.NewClient(riverdatabasesql.NewWithPgxListener(p.store.SQL(), p.store.Pool()), cfg)
