@@ -1,12 +1,7 @@
 package pipeline_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,183 +11,6 @@ import (
 	"rollcall/internal/sandbox"
 	"rollcall/store"
 )
-
-// knob is a switch of the sandbox, by its JSON name, with all its values.
-type knob struct {
-	name   string
-	values []any
-}
-
-func knobs() []knob {
-	all := []knob{
-		{"signature.encoding", []any{"hex", "HEX", "base64", "base64url"}},
-		{"signature.prefix", []any{"", "sha256=", "v1=", "v1,"}},
-		{"signature.signed", []any{"body", "id.body", "timestamp.body"}},
-		{"signature.key", []any{"whole", "rest", "base64"}},
-		{"callback_body", []any{"summary", "full", "empty"}},
-		{"list_order", []any{"newest", "oldest", "shuffled"}},
-		{"error_body", []any{"standard", "empty", "html", "text", "detail"}},
-		{"disable_after", []any{0, 2}},
-	}
-	for _, name := range []string{
-		"events_for_failed", "events_for_cancelled", "delivery_id_per_attempt", "retries_keep_signature", "paused_keep",
-		"index_accepted", "invalid_objects", "sync_listed", "sync_fires", "children_listed", "children_fire",
-		"cancel_freezes", "cancelled_omitted", "log_without_job", "results_shuffled", "plan_detail",
-	} {
-		all = append(all, knob{name, []any{false, true}})
-	}
-	return all
-}
-
-// pair is two knobs, the lower first, with a value each; all four by number.
-type pair struct{ a, av, b, bv int }
-
-// allPairs are all there are, in order.
-func allPairs(all []knob) []pair {
-	var out []pair
-	for a := range all {
-		for b := a + 1; b < len(all); b++ {
-			for av := range all[a].values {
-				for bv := range all[b].values {
-					out = append(out, pair{a, av, b, bv})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// row is a value, by number, for each knob; -1 where none is chosen yet.
-type row []int
-
-func (r row) holds(p pair) bool { return r[p.a] == p.av && r[p.b] == p.bv }
-
-// gain is how many open pairs the knob at brings with a value.
-func (r row) gain(at, value int, open map[pair]bool) int {
-	n := 0
-	for other, v := range r {
-		switch {
-		case v < 0 || other == at:
-		case other < at && open[pair{other, v, at, value}], other > at && open[pair{at, value, other, v}]:
-			n++
-		}
-	}
-	return n
-}
-
-// cover finds rows that together hold every pair of values: greedily, the best
-// of some candidates each time, and the same rows in every run.
-func cover(all []knob) []row {
-	dice := rand.New(rand.NewPCG(1, 2))
-	left, open := allPairs(all), map[pair]bool{}
-	for _, p := range left {
-		open[p] = true
-	}
-	var rows []row
-	for len(left) > 0 {
-		var best row
-		most := 0
-		for range 40 {
-			candidate, n := fill(all, left[dice.IntN(len(left))], open, dice)
-			if n > most {
-				best, most = candidate, n
-			}
-		}
-		rows = append(rows, best)
-		left = slices.DeleteFunc(left, best.holds)
-		maps.DeleteFunc(open, func(p pair, _ bool) bool { return best.holds(p) })
-	}
-	return rows
-}
-
-// fill makes a row around one open pair, knob by knob the value that brings
-// most, and tells how many open pairs it holds.
-func fill(all []knob, first pair, open map[pair]bool, dice *rand.Rand) (row, int) {
-	r := slices.Repeat(row{-1}, len(all))
-	r[first.a], r[first.b] = first.av, first.bv
-	total := 1
-	for _, at := range dice.Perm(len(all)) {
-		if r[at] >= 0 {
-			continue
-		}
-		most, value := -1, 0
-		for v := range all[at].values {
-			if n := r.gain(at, v, open); n > most {
-				most, value = n, v
-			}
-		}
-		r[at] = value
-		total += most
-	}
-	return r, total
-}
-
-// switches is the row in the sandbox's form; a name that the sandbox doesn't
-// know is an error.
-func (r row) switches(all []knob) (sandbox.Switches, error) {
-	tree := map[string]any{"signature": map[string]any{}}
-	for i, k := range all {
-		at, name := tree, k.name
-		if group, inner, nested := strings.Cut(k.name, "."); nested {
-			at, name = tree[group].(map[string]any), inner
-		}
-		at[name] = k.values[r[i]]
-	}
-	var s sandbox.Switches
-	text, err := json.Marshal(tree)
-	if err != nil {
-		return s, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err = dec.Decode(&s)
-	return s, err
-}
-
-// members lists the members of JSON with the way to them.
-func members(prefix string, tree map[string]any) []string {
-	var out []string
-	for name, v := range tree {
-		if inner, ok := v.(map[string]any); ok {
-			out = append(out, members(prefix+name+".", inner)...)
-			continue
-		}
-		out = append(out, prefix+name)
-	}
-	return out
-}
-
-// TestEverySwitchHasItsKnob: a switch that is new in the sandbox must get its
-// values here, and the rows must hold each pair of values.
-func TestEverySwitchHasItsKnob(t *testing.T) {
-	t.Parallel()
-	text, err := json.Marshal(sandbox.Switches{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		t.Fatal(err)
-	}
-	all := knobs()
-	var have []string
-	for _, k := range all {
-		have = append(have, k.name)
-	}
-	want := members("", tree)
-	slices.Sort(have)
-	slices.Sort(want)
-	if !slices.Equal(have, want) {
-		t.Errorf("got knobs for %q, want for %q", have, want)
-	}
-	rows, pairs := cover(all), allPairs(all)
-	for _, p := range pairs {
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.holds(p) }) {
-			t.Errorf("no row holds %s %v with %s %v", all[p.a].name, all[p.a].values[p.av], all[p.b].name, all[p.b].values[p.bv])
-		}
-	}
-	t.Logf("%d rows hold %d pairs", len(rows), len(pairs))
-}
 
 // mildFaults are some of everything that passes.
 func mildFaults() sandbox.Faults {
@@ -208,14 +26,9 @@ func mildFaults() sandbox.Faults {
 // URL by URL.
 func TestEveryPairOfSwitches(t *testing.T) {
 	t.Parallel()
-	all := knobs()
-	for i, r := range cover(all) {
-		t.Run(fmt.Sprintf("row %02d", i), func(t *testing.T) {
+	for i, switches := range sandbox.SwitchPairs() {
+		t.Run(fmt.Sprintf("setting %02d", i), func(t *testing.T) {
 			t.Parallel()
-			switches, err := r.switches(all)
-			if err != nil {
-				t.Fatal(err)
-			}
 			defer func() {
 				if t.Failed() {
 					t.Logf("switches: %+v", switches)
@@ -226,7 +39,7 @@ func TestEveryPairOfSwitches(t *testing.T) {
 	}
 }
 
-// underSwitches lives through one row.
+// underSwitches lives through one setting.
 func underSwitches(t *testing.T, seed uint64, switches sandbox.Switches) {
 	t.Helper()
 	r := newRig(t, setup{
