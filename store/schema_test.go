@@ -211,7 +211,7 @@ func TestArriveTellsFirstFromDuplicate(t *testing.T) {
 			group[i] = &store.Arrival{Delivery: store.Delivery{VendorJobID: id, ReceivedAt: time.Now(), Headers: []byte{}, Body: []byte{}, Status: 200}}
 		}
 		inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-			_, err := tx.Arrive(ctx, group)
+			_, err := tx.Arrive(ctx, group, time.Now())
 			return err
 		})
 		var out []string

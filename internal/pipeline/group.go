@@ -15,8 +15,6 @@ import (
 
 // Bounds of a group.
 const (
-	committers     = 2       // SPIKE.md section 3: two beat one and four.
-	groupRows      = 512     // Deliveries of one commit.
 	groupBytes     = 1 << 20 // Bytes of bodies of one commit.
 	groupQueue     = 2048    // Deliveries that wait; more are answered 503.
 	groupTimeout   = 10 * time.Second
@@ -49,7 +47,7 @@ func newGroupCommit(p *Pipeline) *groupCommit {
 }
 
 func (g *groupCommit) start(loops *sync.WaitGroup) {
-	for range committers {
+	for range g.p.cfg.Committers {
 		loops.Go(g.run)
 	}
 }
@@ -105,7 +103,7 @@ func (g *groupCommit) run() {
 // gather takes what has queued, up to the bounds, without waiting for more.
 func (g *groupCommit) gather(first waiting) []waiting {
 	group, size := []waiting{first}, len(first.arrival.Body)
-	for len(group) < groupRows && size < groupBytes {
+	for len(group) < g.p.cfg.GroupRows && size < groupBytes {
 		select {
 		case next, ok := <-g.queue:
 			if !ok {
@@ -162,15 +160,11 @@ func (g *groupCommit) write(group []waiting) error {
 		w.arrival.Micros = g.p.now().Sub(w.arrival.ReceivedAt).Microseconds()
 	}
 	err := g.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		jobs, err := tx.Arrive(ctx, arrivals)
-		if err != nil || len(jobs) == 0 {
-			return err
-		}
-		woken, err := tx.WakeByWebhook(ctx, jobs, g.p.now())
+		woken, err := tx.Arrive(ctx, arrivals, g.p.now())
 		if err != nil {
 			return err
 		}
-		return g.p.woken(ctx, tx, woken, store.NetWebhook, "a webhook arrived")
+		return g.p.queue.settle(ctx, tx, woken)
 	})
 	if err != nil {
 		return fmt.Errorf("commit %d deliveries: %w", len(group), err)
