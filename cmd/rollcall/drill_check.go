@@ -61,6 +61,11 @@ func (d *drill) checkOpen(ctx context.Context, f *findings, books sandbox.Books,
 	}
 	if unended > 0 {
 		f.tell(&f.Stuck, int(unended), "%d batches or rotations have not ended", unended)
+		lines, err := d.describeOpen(ctx)
+		if err != nil {
+			return err
+		}
+		f.told = append(f.told, lines...)
 	}
 	twice, err := unknownJobs(ctx, d.store, books, answers)
 	for _, line := range twice {

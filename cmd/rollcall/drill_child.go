@@ -22,6 +22,8 @@ const (
 	// termWithin is how long a process that was told to end may take before it counts as stuck and is killed.
 	termWithin = 40 * time.Second
 	readyTick  = 25 * time.Millisecond
+	// restartAfter is how long a keeper of processes waits before it starts one again.
+	restartAfter = 100 * time.Millisecond
 )
 
 // spawner starts processes from one thread that lives as long as the drill: the kernel ends them with that thread.
@@ -57,6 +59,7 @@ type death struct {
 	doom   string // What the drill did to it: kill, term or "" when it ended by itself.
 	step   string // The named step it killed itself at.
 	clean  bool   // Exit code 0.
+	ready  bool   // It had been ready.
 }
 
 // child is a process of the drill. It is started again whenever it ends, until halt.
@@ -104,12 +107,18 @@ func (c *child) attend(ctx context.Context) bool {
 	c.mu.Lock()
 	how := death{at: c.now(), doom: c.doom, clean: err == nil, status: c.cmd.ProcessState.String()}
 	c.doom = ""
-	close(c.done)
+	select {
+	case <-c.up:
+		how.ready = true
+	default:
+	}
+	done := c.done
 	halted := c.halted
 	c.mu.Unlock()
 	how.step = c.takeReached()
 	c.died(c, how)
-	if halted {
+	close(done)
+	if halted || !pauseFor(ctx, restartAfter) || c.isHalted() {
 		return false
 	}
 	if err := c.spawn(ctx); err != nil {
@@ -117,6 +126,12 @@ func (c *child) attend(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+func (c *child) isHalted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.halted
 }
 
 func (c *child) spawn(ctx context.Context) error {
@@ -267,7 +282,7 @@ func (c *child) seen() []string {
 	if err != nil {
 		return nil // None, or no hooks.
 	}
-	steps := strings.Fields(string(text)) // Each process adds its own.
+	steps := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }) // Each process adds its own; "call.GET /v1/usage.after" is one.
 	slices.Sort(steps)
 	return slices.Compact(steps)
 }

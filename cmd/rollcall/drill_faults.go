@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -142,7 +143,7 @@ func (d *drill) chooseStep(server *child, dice *rand.Rand) string {
 // armed has the server die at the step, and tells whether it did in time.
 func (d *drill) armed(ctx context.Context, server *child, step string) (bool, error) {
 	server.mu.Lock()
-	done := server.done
+	done, began := server.done, d.now()
 	server.mu.Unlock()
 	if err := server.set("arm", step); err != nil {
 		return false, err
@@ -151,7 +152,7 @@ func (d *drill) armed(ctx context.Context, server *child, step string) (bool, er
 	defer limit.Stop()
 	select {
 	case <-done:
-		return true, nil
+		return d.diedAt(server, step, began), nil
 	case <-ctx.Done():
 	case <-limit.C:
 	}
@@ -161,10 +162,17 @@ func (d *drill) armed(ctx context.Context, server *child, step string) (bool, er
 	// It may have come to the step just now.
 	select {
 	case <-done:
-		return true, nil
+		return d.diedAt(server, step, began), nil
 	case <-time.After(5 * stepTick):
 		return false, ctx.Err()
 	}
+}
+
+// diedAt tells whether the server's last death was at the step, rather than because the database was away.
+func (d *drill) diedAt(server *child, step string, since time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.kills, func(k *kill) bool { return k.child == server.name && k.step == step && !k.at.Before(since) })
 }
 
 // endPostgres ends the database server, whose keeper starts it again, and waits until it answers.

@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"rollcall/internal/sandbox"
 )
 
 // logError is a line of level error that a process logged.
@@ -20,11 +23,18 @@ type logError struct {
 	text    string
 }
 
+// What is told of a process that ended by itself. One that is started while the database is away ends at once, for its
+// keeper to start it again; one that is ready must live through that.
+const (
+	fallen    = "ended by itself: "
+	stillborn = "ended by itself before it was ready: "
+)
+
 // excuse explains errors that the script brought about: what they say, by which faults, and how long after the end of
 // one they may still come.
 type excuse struct {
 	says  *regexp.Regexp
-	kinds []string
+	kinds []string // Of the script; or names of the vendor's faults.
 	after time.Duration
 }
 
@@ -38,6 +48,10 @@ func excuses() []excuse {
 			20 * time.Second,
 		},
 		{regexp.MustCompile(`SQLSTATE 53100`), []string{actDisk}, 20 * time.Second},
+		// Jobs that the vendor lost are asked about until they are given up.
+		{regexp.MustCompile(`"msg":"alarm".*does not know more than a fifth`), []string{sandbox.FaultForget, sandbox.FaultKeyRevoked}, giveUpLate + time.Minute},
+		{regexp.MustCompile(`"msg":"vendor account refused, calls paused"`), []string{sandbox.FaultKeyRevoked, sandbox.FaultBalanceOut}, 10 * time.Second},
+		{regexp.MustCompile("^" + stillborn + "exit status 1"), []string{actRestart, actPGKill, actCut, actDisk}, 20 * time.Second},
 	}
 }
 
@@ -51,13 +65,16 @@ func (e excuse) explains(l logError, timeline []happening) bool {
 		if to.IsZero() {
 			to = h.From
 		}
-		for _, kind := range e.kinds {
-			if h.Kind == kind && !l.at.Before(h.From) && !l.at.After(to.Add(e.after)) {
-				return true
-			}
+		if !l.at.Before(h.From) && !l.at.After(to.Add(e.after)) && slices.ContainsFunc(e.kinds, h.is) {
+			return true
 		}
 	}
 	return false
+}
+
+// is tells whether it is a fault of that kind, or a mix of the vendor's faults with that one.
+func (h happening) is(kind string) bool {
+	return h.Kind == kind || h.Kind == actVendor && strings.Contains(","+h.Detail, ","+kind+"=")
 }
 
 // sortErrors parts what the script explains from what it doesn't.

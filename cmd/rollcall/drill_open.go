@@ -43,6 +43,7 @@ type drill struct {
 	kills    []*kill
 	samples  []sample
 	problems []string
+	falls    []logError // Processes that ended by themselves.
 	batches  []drillBatch
 	tried    map[string]int // How often each step was armed.
 	mixed    func()         // Ends the vendor's present mix of faults on the time line.

@@ -108,7 +108,7 @@ func (d *drill) report(ctx context.Context, took time.Duration) (*drillReport, e
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	explained, unexplained := sortErrors(all, d.timeline)
+	explained, unexplained := sortErrors(slices.Concat(d.falls, all), d.timeline)
 	r.take(found, d.problems, explained, unexplained)
 	d.figures(r)
 	r.judge()
@@ -131,7 +131,7 @@ func (r *drillReport) take(f *findings, problems []string, explained int, unexpl
 	r.ChargedTwice, r.ErrorsExplained, r.ErrorsUnexplained = f.ChargedTwice, explained, len(unexplained)
 	r.Problems = slices.Concat(problems, f.told)
 	for _, l := range unexplained {
-		r.Problems = append(r.Problems, l.process+" logged: "+l.text)
+		r.Problems = append(r.Problems, l.process+": "+l.text)
 	}
 }
 

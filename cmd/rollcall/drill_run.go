@@ -92,14 +92,30 @@ func (d *drill) settleDown(ctx context.Context) error {
 		}
 	}
 	d.say("The script is over. Waiting until every URL is answered for.")
+	told := d.now()
 	for {
 		open, err := d.unended(ctx)
 		if err == nil && open == 0 {
 			return nil
 		}
+		if now := d.now(); now.Sub(d.quietSince()) > quietFor && now.Sub(told) > quietFor {
+			told = now
+			d.tellOpen(ctx)
+		}
 		if !pauseFor(ctx, watchEvery) {
 			return errors.Join(ctx.Err(), err)
 		}
+	}
+}
+
+// tellOpen writes down what is open, for whoever looks for why.
+func (d *drill) tellOpen(ctx context.Context) {
+	lines, err := d.describeOpen(ctx)
+	if err != nil {
+		d.log.InfoContext(ctx, "open jobs not looked at", slog.Any("error", err))
+	}
+	for _, line := range lines {
+		d.log.InfoContext(ctx, "still open", slog.String("what", line))
 	}
 }
 
@@ -144,7 +160,13 @@ func (d *drill) noteDeath(c *child, how death) {
 		d.kills = append(d.kills, &kill{at: how.at, child: c.name, how: how.doom})
 		d.mu.Unlock()
 	case how.doom == "":
-		d.problem("%s ended by itself: %s", c.name, how.status)
+		text := fallen + how.status
+		if !how.ready {
+			text = stillborn + how.status
+		}
+		d.mu.Lock()
+		d.falls = append(d.falls, logError{at: how.at, process: c.name, text: text})
+		d.mu.Unlock()
 	case c != d.vendor && !how.clean:
 		d.problem("%s ended with %s when it was told to end at last", c.name, how.status)
 	}

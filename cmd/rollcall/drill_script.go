@@ -36,10 +36,12 @@ const (
 	mixSize   = 5
 	// pgGap keeps deaths of Postgres apart, so that its keeper doesn't give it up.
 	pgGap = 25 * time.Second
-	// bigClockStep bounds the steps of a clock.
-	bigClockStep = time.Hour
-	diskFor      = 3 * time.Second
-	clockFor     = 4 * time.Second
+	// giveUpLate is late enough for jobs that do end, whatever happens to them.
+	giveUpLate = 5 * time.Minute
+	// bigClockStep bounds the steps of a clock: what a clock that was ahead put off waits for as long as that.
+	bigClockStep, smallClockStep = time.Minute, 15 * time.Second
+	diskFor                      = 3 * time.Second
+	clockFor                     = 4 * time.Second
 )
 
 // act is one thing that the script does.
@@ -59,19 +61,22 @@ func (c *drillCmd) length() time.Duration {
 	return max(leastScript, time.Duration(c.Kills)*killGap, time.Duration(c.URLs)*time.Second/urlsASecond)
 }
 
-// never tells whether jobs that never end are part of the drill: then giving up must come within it.
-func (c *drillCmd) never() bool {
-	if c.Faults != "" {
-		faults, err := sandbox.ParseFaults(c.Faults)
-		return err == nil && faults[sandbox.FaultNever] > 0
+// endless are faults of the vendor that only giving up makes an end of: a job that never ends, and one that is lost.
+func endless() []string { return []string{sandbox.FaultNever, sandbox.FaultForget} }
+
+// givesUp tells whether endless faults are part of the drill: then giving up must come within it.
+func (c *drillCmd) givesUp() bool {
+	if c.Faults == "" {
+		return c.length() >= bigScript
 	}
-	return c.length() >= bigScript
+	faults, err := sandbox.ParseFaults(c.Faults)
+	return err == nil && slices.ContainsFunc(endless(), func(name string) bool { return faults[name] > 0 })
 }
 
 // giveUpAfter ends jobs that never end; zero is the default.
 func (c *drillCmd) giveUpAfter() time.Duration {
-	if c.never() {
-		return 5 * time.Minute
+	if c.givesUp() {
+		return giveUpLate
 	}
 	return 0
 }
@@ -144,12 +149,13 @@ func (s *scripting) pgFault(at time.Duration) act {
 	return act{at: at, kind: []string{actPGKill, actRestart}[s.pg%2]}
 }
 
-// clockStep is a step of a clock either way, from a second to an hour: the longer the rarer.
+// clockStep is a step of a clock either way, from a second to the longest: the longer the rarer.
 func (s *scripting) clockStep() time.Duration {
-	step := time.Duration(float64(time.Second) * math.Pow(bigClockStep.Seconds(), s.dice.Float64()))
-	if s.cmd.never() {
-		step = min(step, time.Minute) // An hour would make every job one to give up.
+	longest := smallClockStep
+	if s.length >= bigScript {
+		longest = bigClockStep
 	}
+	step := time.Duration(float64(time.Second) * math.Pow(longest.Seconds(), s.dice.Float64()))
 	if s.dice.IntN(2) == 0 {
 		return -step
 	}
@@ -167,8 +173,8 @@ func (s *scripting) addMixes() {
 			}
 			name := names[len(names)-1]
 			names = names[:len(names)-1]
-			// What never ends must be given up in time, and is therefore begun in the first half.
-			if rate, known := vendorRates()[name]; known && (name != sandbox.FaultNever || at < s.length/2) {
+			// What is endless must be given up in time, and is therefore begun in the first half.
+			if rate, known := vendorRates()[name]; known && (at < s.length/2 || !slices.Contains(endless(), name)) {
 				mix[name] = rate * (0.5 + s.dice.Float64())
 			}
 		}
@@ -179,8 +185,8 @@ func (s *scripting) addMixes() {
 // faultNames are the vendor's faults in an order of chance.
 func (s *scripting) faultNames() []string {
 	names := sandbox.FaultNames()
-	if !s.cmd.never() {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == sandbox.FaultNever })
+	if !s.cmd.givesUp() {
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(endless(), name) })
 	}
 	s.dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names

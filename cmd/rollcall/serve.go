@@ -38,7 +38,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	s := newStack(a.config, folded, hooks.now)
-	s.hooks = hooks
+	s.hooks, s.hurry = hooks, c.Hurry
 	err = serve(ctx, s)
 	a.log.InfoContext(ctx, "stopping", slog.Duration("grace", a.config.ShutdownGrace))
 	if err := errors.Join(err, s.close(ctx)); err != nil {

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rollcall/internal/sandbox"
+	"rollcall/store"
+)
+
+// page is the sum of a page in the books of the tests.
+const page, otherPage = "aa", "bb"
+
+// drilledBooks are the vendor's books of four URLs: two completed, one failed, and one page of a crawl.
+func drilledBooks() sandbox.Books {
+	return sandbox.Books{Jobs: []sandbox.JobRecord{
+		{ID: "b1", Kind: "batch", Status: "completed", Submitted: []string{"u1", "u2", "u3"}, Outcomes: []sandbox.Outcome{
+			{URL: "u1", Status: "completed", MarkdownSHA256: page},
+			{URL: "u2", Status: "completed", MarkdownSHA256: page},
+			{URL: "u3", Status: "failed", Code: "GONE"},
+		}},
+		{ID: "b2", Kind: "batch", Status: "completed", Submitted: []string{"u1"}, Outcomes: []sandbox.Outcome{{URL: "u1", Status: "completed", MarkdownSHA256: page}}},
+		{ID: "c1", Kind: "crawl", Status: "completed", Submitted: []string{"s"}, Outcomes: []sandbox.Outcome{{URL: "s", Status: "completed", MarkdownSHA256: page}}},
+	}}
+}
+
+// drilledAnswers are rows as they must be for drilledBooks.
+func drilledAnswers() []answer {
+	return []answer{
+		{url: "u1", state: "stored", markdown: page, jobs: []string{"b1"}},
+		{url: "u2", state: "stored", markdown: page, jobs: []string{"b1"}},
+		{url: "u3", state: "failed", code: "GONE", jobs: []string{"b1"}},
+		{url: "s", state: "stored", markdown: page, jobs: []string{"c1"}},
+	}
+}
+
+// TestDrillFindsWhatIsWrong: a drill that could not fail would show nothing, so each kind of wrong is put into rows and
+// books that are right, and must be counted as what it is.
+func TestDrillFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	want := drillBatch{id: 1, urls: []string{"u1", "u2", "u3", "s"}, lines: 6, invalid: 1, duplicate: 1}
+	batch := store.Batch{ID: 1, Submitted: 6, Invalid: 1, Duplicate: 1, Accepted: 4, StoredWebhook: 3, Failed: 1}
+	tests := map[string]struct {
+		doctor func(*[]answer, *sandbox.Books, *store.Batch)
+		want   findings
+	}{
+		"OK":                   {func(*[]answer, *sandbox.Books, *store.Batch) {}, findings{}},
+		"a row is gone":        {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { *a = (*a)[1:] }, findings{Lost: 1}},
+		"a row is there twice": {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { *a = append(*a, (*a)[1]) }, findings{Doubled: 1}},
+		"a row nobody submitted": {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) {
+			*a = append(*a, answer{url: "u9", state: "failed"})
+		}, findings{Doubled: 1}},
+		"other bytes":          {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { (*a)[0].markdown = otherPage }, findings{WrongContent: 1}},
+		"other bytes in books": {func(_ *[]answer, b *sandbox.Books, _ *store.Batch) { b.Jobs[0].Outcomes[1].MarkdownSHA256 = otherPage }, findings{WrongContent: 1}},
+		"failed, and was brought": {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) {
+			(*a)[1] = answer{url: "u2", state: "failed", code: "GAVE_UP", jobs: []string{"b1"}}
+		}, findings{Lost: 1}},
+		"outstanding": {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { (*a)[1].state = "outstanding" }, findings{Stuck: 1}},
+		"a crawled page is gone": {func(_ *[]answer, b *sandbox.Books, _ *store.Batch) {
+			b.Jobs[2].Outcomes = append(b.Jobs[2].Outcomes, sandbox.Outcome{URL: "s/2", Status: "completed"})
+		}, findings{Lost: 1}},
+		"two jobs brought it": {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { (*a)[0].jobs = []string{"b1", "b2"} }, findings{ChargedTwice: 1}},
+		"a counter is off":    {func(_ *[]answer, _ *sandbox.Books, b *store.Batch) { b.Outstanding = 1 }, findings{Imbalance: 1}},
+		"a line is missing": {func(_ *[]answer, _ *sandbox.Books, b *store.Batch) {
+			b.Submitted, b.Invalid = 5, 0
+		}, findings{Imbalance: 1}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers, books, b, got := drilledAnswers(), drilledBooks(), batch, findings{}
+			tt.doctor(&answers, &books, &b)
+			got.counters(&want, &b)
+			got.present(&want, answers)
+			got.judge(books, answers)
+			told := got.told
+			got.told = nil
+			if got.Lost != tt.want.Lost || got.Doubled != tt.want.Doubled || got.WrongContent != tt.want.WrongContent ||
+				got.Imbalance != tt.want.Imbalance || got.Stuck != tt.want.Stuck || got.ChargedTwice != tt.want.ChargedTwice {
+				t.Errorf("found %+v, want %+v: %q", got, tt.want, told)
+			}
+			var r drillReport
+			r.take(&got, nil, 0, nil)
+			r.Accepted = 4
+			r.judge()
+			if r.OK != (name == "OK") {
+				t.Errorf("ok is %v", r.OK)
+			}
+		})
+	}
+}
+
+// TestDrillErrors: a logged error is explained only by a fault that brings such about, while it lasts and a little after;
+// what is no log line and looks like the end of a program is an error too.
+func TestDrillErrors(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	dir := t.TempDir()
+	at := func(seconds int) string { return start.Add(time.Duration(seconds) * time.Second).Format(time.RFC3339Nano) }
+	lines := []string{
+		`{"time":"` + at(5) + `","level":"ERROR","msg":"delivery not taken up","error":"FATAL: (SQLSTATE 57P01)"}`,
+		`{"time":"` + at(6) + `","level":"INFO","msg":"ready"}`,
+		`{"time":"` + at(200) + `","level":"ERROR","msg":"delivery not taken up","error":"FATAL: (SQLSTATE 57P01)"}`,
+		`{"time":"` + at(5) + `","level":"ERROR","msg":"delivery not taken up","error":"duplicate key (SQLSTATE 23505)"}`,
+		"panic: runtime error: index out of range",
+		"goroutine 1 [running]:",
+	}
+	if err := os.WriteFile(filepath.Join(dir, "server-1.log"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := readErrors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained, unexplained := sortErrors(all, []happening{{From: start, To: start.Add(3 * time.Second), Kind: actCut}})
+	if explained != 1 || len(unexplained) != 3 {
+		t.Fatalf("%d explained, want 1; unexplained: %+v, want 3", explained, unexplained)
+	}
+	if !slices.ContainsFunc(unexplained, func(l logError) bool { return strings.HasPrefix(l.text, "panic:") }) {
+		t.Errorf("the panic is not told: %+v", unexplained)
+	}
+}
+
+// TestDrillScript: the script is the same for the same seed, another for another, and has what was asked for.
+func TestDrillScript(t *testing.T) {
+	t.Parallel()
+	cmd := drillCmd{URLs: 20_000, Processes: 3, Kills: 120, Rotate: 20 * time.Second, Seed: 7}
+	acts := cmd.script(len(cmd.load()))
+	same := cmd.script(len(cmd.load()))
+	cmd.Seed = 8
+	other := cmd.script(len(cmd.load()))
+	text := func(acts []act) string {
+		var b bytes.Buffer
+		for _, a := range acts {
+			if err := json.NewEncoder(&b).Encode([]any{a.at, a.kind, a.server, a.faults, a.step}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.String()
+	}
+	if text(acts) != text(same) || text(acts) == text(other) {
+		t.Error("a seed must decide the script, and nothing else")
+	}
+	kinds, faults := map[string]int{}, map[string]bool{}
+	for _, a := range acts {
+		kinds[a.kind]++
+		for name := range a.faults {
+			faults[name] = true
+		}
+	}
+	if n := kinds[actKill] + kinds[actTerm] + kinds[actStep]; n != 120 {
+		t.Errorf("%d kills, want 120", n)
+	}
+	for _, kind := range []string{actKill, actTerm, actStep, actRestart, actPGKill, actCut, actDisk, actClock, actRotate, actSubmit, actVendor} {
+		if kinds[kind] == 0 {
+			t.Errorf("the script has no %s", kind)
+		}
+	}
+	for _, name := range sandbox.FaultNames() {
+		if !faults[name] {
+			t.Errorf("the vendor never does %s", name)
+		}
+	}
+}
+
+// TestDrillSeeds repeats drills, small ones, whose seed once failed. Each is a whole drill with processes of its own.
+func TestDrillSeeds(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1} {
+		dir := t.TempDir()
+		cmd := drillCmd{
+			URLs: 40, Processes: 2, Kills: 3, Seed: seed, Deadline: 4 * time.Minute, Faults: "none",
+			HTML: filepath.Join(dir, "drill.html"), JSON: true, extra: []string{asProgram + "=1"},
+		}
+		var out, errOut bytes.Buffer
+		a := &app{config: readConfig(t, nil), log: slog.New(slog.DiscardHandler), now: time.Now, out: &out, err: &errOut}
+		if err := cmd.Run(t.Context(), a); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, &errOut)
+		}
+		drilledWell(t, out.Bytes(), cmd)
+		if html, err := os.ReadFile(cmd.HTML); err != nil || !bytes.Contains(html, []byte("all is well")) {
+			t.Errorf("the page of the report doesn't say that all is well: %v", err)
+		}
+	}
+}
+
+// drilledWell looks for the names that programs read, and for what such a drill must show.
+func drilledWell(t *testing.T, line []byte, cmd drillCmd) {
+	t.Helper()
+	var got map[string]any
+	if err := json.Unmarshal(line, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(`submitted invalid duplicate accepted stored failed cancelled outstanding lost doubled wrong_content
+		imbalance stuck kills rotations refused_valid refused_secret_lost charged_twice recovery_seconds seconds seed vendor_calls by_net sandbox ok`) {
+		if _, ok := got[name]; !ok {
+			t.Errorf("the report has no %s", name)
+		}
+	}
+	if got["kills"] != float64(cmd.Kills) || got["ok"] != true {
+		t.Errorf("kills %v, ok %v", got["kills"], got["ok"])
+	}
+}
