@@ -20,6 +20,7 @@ import (
 // benchCmd is the measurements: each is a command of its own, in a file named after it.
 type benchCmd struct {
 	Seed     benchSeedCmd     `cmd:"" help:"Fill a database as years of work would: a million items, and all that belongs to them."`
+	Pages    benchPagesCmd    `cmd:"" help:"How long every page and fragment takes, and the search, at a million items."`
 	Receiver benchReceiverCmd `cmd:"" help:"How fast deliveries are taken up, beside verification only and a transaction each."`
 	Child    benchChildCmd    `cmd:"" hidden:"" help:"The measured side of a measurement."`
 	Poll     benchPollCmd     `cmd:"" help:"How many calls polling costs and how late it learns of ends, beside two simple ways."`

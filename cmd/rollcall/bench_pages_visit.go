@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"rollcall/internal/sandbox"
 	"rollcall/store"
 	"rollcall/web"
 )
@@ -35,7 +36,11 @@ func openReader(ctx context.Context, s *stack) (*reader, error) {
 	}
 	desk.onClose("store", func(context.Context) error { return st.Close() })
 	desk.store = st
-	if desk.pipeline, err = quietPipeline(desk, s.now); err != nil {
+	vendor, err := openBenchVendor(ctx, desk)
+	if err != nil {
+		return nil, err
+	}
+	if desk.pipeline, err = quietPipeline(desk, s.now, vendor, sandbox.DefaultAPIKey); err != nil {
 		return nil, err
 	}
 	if err := desk.pipeline.Start(ctx); err != nil {
@@ -57,6 +62,23 @@ func openReader(ctx context.Context, s *stack) (*reader, error) {
 	front.admit(desk.web.Handler())
 	r.web, r.base = desk.web, front.url()
 	return r, r.signIn(ctx)
+}
+
+// openBenchVendor starts a vendor that some pages ask, and returns its address.
+func openBenchVendor(ctx context.Context, s *stack) (string, error) {
+	box, err := sandbox.New(sandbox.Config{Now: s.now, Logger: s.log, Seed: 1})
+	if err != nil {
+		return "", err
+	}
+	s.onClose("sandbox", box.Shutdown)
+	listener, err := listenNear(ctx, "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	vendor := openDoor(listener, s.log, s.now)
+	s.onClose("sandbox's server", vendor.close)
+	vendor.admit(box.Handler())
+	return vendor.url(), nil
 }
 
 // signIn gives the admin of the seeded database a password of this measurement and signs in with it.

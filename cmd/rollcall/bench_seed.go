@@ -154,7 +154,7 @@ func (d *seeder) rowsBeside(ctx context.Context) error {
 }
 
 func (d *seeder) readWords(ctx context.Context) error {
-	p, err := quietPipeline(d.s, d.now)
+	p, err := quietPipeline(d.s, d.now, nobody, seedAccount)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,12 @@ import (
 // seedAdmin is who owns what belongs to somebody. Nobody can sign in as it before a measurement gives it a password.
 const seedAdmin = "bench"
 
-// quietPipeline is a pipeline without workers, of which the vendor is nobody.
-func quietPipeline(s *stack, now func() time.Time) (*pipeline.Pipeline, error) {
-	client, err := geonode.New(geonode.Config{BaseURL: "http://127.0.0.1:9", APIKey: seedAccount + "-" + rand.Text(), Now: now})
+// nobody is an address that refuses every call.
+const nobody = "http://127.0.0.1:9"
+
+// quietPipeline is a pipeline without workers on a vendor.
+func quietPipeline(s *stack, now func() time.Time, vendor, key string) (*pipeline.Pipeline, error) {
+	client, err := geonode.New(geonode.Config{BaseURL: vendor, APIKey: key, Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -27,10 +30,10 @@ func quietPipeline(s *stack, now func() time.Time) (*pipeline.Pipeline, error) {
 		client.Close()
 		return nil
 	})
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // It never fails.
+	seal := make([]byte, 32)
+	_, _ = rand.Read(seal) // It never fails.
 	return pipeline.New(pipeline.Config{
-		Store: s.store, Vendor: client, Logger: s.log, Now: now, Key: key, Account: seedAccount, OnlySubmit: true,
+		Store: s.store, Vendor: client, Logger: s.log, Now: now, Key: seal, Account: seedAccount, OnlySubmit: true,
 	})
 }
 
@@ -136,7 +139,7 @@ const seedLines = 5000
 
 // preflights are read as any are, one of them with every kind of line.
 func (d *seeder) preflights(ctx context.Context) error {
-	p, err := quietPipeline(d.s, d.now)
+	p, err := quietPipeline(d.s, d.now, nobody, seedAccount)
 	if err != nil {
 		return err
 	}
@@ -165,7 +168,7 @@ func (d *seeder) preflights(ctx context.Context) error {
 
 // countHours counts the figures of each hour, as the running server would have.
 func (d *seeder) countHours(ctx context.Context) error {
-	p, err := quietPipeline(d.s, d.now)
+	p, err := quietPipeline(d.s, d.now, nobody, seedAccount)
 	if err != nil {
 		return err
 	}
