@@ -1,3 +1,5 @@
+DROP INDEX items_resolved_code_idx;
+DROP INDEX items_waiting_code_idx;
 ALTER TABLE rejected_lines DROP COLUMN stored_item;
 
 DELETE FROM comparisons;

@@ -28,3 +28,8 @@ ALTER TABLE comparison_pages
 
 -- The item whose result a rejected line would have fetched again.
 ALTER TABLE rejected_lines ADD COLUMN stored_item bigint;
+
+-- The codes to choose from, of the failures that wait and of those that a
+-- person put aside: read from one code to the next.
+CREATE INDEX items_waiting_code_idx ON items (error_code) WHERE state = 'failed' AND resolved_at IS NULL;
+CREATE INDEX items_resolved_code_idx ON items (error_code) WHERE state = 'failed' AND resolved_at IS NOT NULL;

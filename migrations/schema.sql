@@ -1488,6 +1488,8 @@ CREATE INDEX items_failed_host_idx ON public.items USING btree (host, ended_at D
 
 CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
+CREATE INDEX items_resolved_code_idx ON public.items USING btree (error_code) WHERE ((state = 'failed'::text) AND (resolved_at IS NOT NULL));
+
 CREATE INDEX items_resolved_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NOT NULL));
 
 CREATE INDEX items_state_idx ON public.items USING btree (batch_id, state, "position");
@@ -1495,6 +1497,8 @@ CREATE INDEX items_state_idx ON public.items USING btree (batch_id, state, "posi
 CREATE INDEX items_url_idx ON public.items USING btree (url_hash);
 
 CREATE INDEX items_waiting_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
+
+CREATE INDEX items_waiting_code_idx ON public.items USING btree (error_code) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 
 CREATE INDEX items_waiting_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 

@@ -69,14 +69,21 @@ func failed(q *bun.SelectQuery, code string) *bun.SelectQuery {
 // maxFailureCodes bounds the choice of codes.
 const maxFailureCodes = 100
 
-// PageFailureCodes lists the codes of all failures, resolved ones too, by name.
+// PageFailureCodes lists the codes of the failures that stand so, by name; an empty standing is of all.
 // It jumps along the index from one code to the next, however many rows each has.
-func (q Queries) PageFailureCodes(ctx context.Context) ([]string, error) {
+func (q Queries) PageFailureCodes(ctx context.Context, standing FailureStanding) ([]string, error) {
+	failed := `i.state = 'failed'`
+	switch standing {
+	case FailureWaiting:
+		failed += ` AND i.resolved_at IS NULL`
+	case FailureResolved:
+		failed += ` AND i.resolved_at IS NOT NULL`
+	}
 	var codes []string
 	err := q.db.NewRaw(`WITH RECURSIVE codes AS (
-			(SELECT error_code FROM items WHERE state = 'failed' ORDER BY error_code LIMIT 1)
+			(SELECT i.error_code FROM items i WHERE `+failed+` ORDER BY i.error_code LIMIT 1)
 			UNION ALL
-			SELECT (SELECT i.error_code FROM items i WHERE i.state = 'failed' AND i.error_code > c.error_code
+			SELECT (SELECT i.error_code FROM items i WHERE `+failed+` AND i.error_code > c.error_code
 				ORDER BY i.error_code LIMIT 1) FROM codes c WHERE c.error_code IS NOT NULL)
 		SELECT error_code FROM codes WHERE error_code IS NOT NULL LIMIT ?`, maxFailureCodes).Scan(ctx, &codes)
 	return codes, translate(err)

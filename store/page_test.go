@@ -208,9 +208,15 @@ func TestPageCountsStop(t *testing.T) {
 	if got, err := s.CountFailures(t.Context(), store.Failed{}); got != store.CountLimit+1 || err != nil {
 		t.Errorf("above it: got %d, %v, want one more than the limit", got, err)
 	}
-	codes, err := s.PageFailureCodes(t.Context())
-	if got := strings.Join(codes, " "); got != "NOT_FOUND TIMEOUT ZZZ" || err != nil {
-		t.Errorf("codes: got %q, %v", got, err)
+	exec(t, s, `UPDATE items SET resolved_at = now() WHERE state = 'failed' AND error_code = 'NOT_FOUND'`)
+	exec(t, s, `UPDATE items SET resolved_at = now() WHERE id = (SELECT max(id) FROM items WHERE state = 'failed' AND error_code = 'ZZZ')`)
+	for standing, want := range map[store.FailureStanding]string{
+		"": "NOT_FOUND TIMEOUT ZZZ", store.FailureWaiting: "TIMEOUT ZZZ", store.FailureResolved: "NOT_FOUND ZZZ",
+	} {
+		codes, err := s.PageFailureCodes(t.Context(), standing)
+		if got := strings.Join(codes, " "); got != want || err != nil {
+			t.Errorf("codes of %q: got %q, %v", standing, got, err)
+		}
 	}
 	days, err := s.PageDays(t.Context(), time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))
 	if err != nil || len(days) != 1 || days[0].Accepted != 40000 || days[0].Outstanding != 10000 || days[0].Day.Hour() != 0 {
@@ -250,9 +256,16 @@ func TestPagesUseIndexes(t *testing.T) {
 			_, err := watched.PageDeliveries(ctx, store.DeliveryFilter{Verdict: store.VerdictRefused}, from, 50)
 			return err
 		},
-		"failures":   func() error { _, err := watched.PageFailures(ctx, store.Failed{}, from, 50); return err },
-		"code":       func() error { _, err := watched.PageFailures(ctx, store.Failed{Code: "TIMEOUT"}, from, 50); return err },
-		"codes":      func() error { _, err := watched.PageFailureCodes(ctx); return err },
+		"failures": func() error { _, err := watched.PageFailures(ctx, store.Failed{}, from, 50); return err },
+		"code":     func() error { _, err := watched.PageFailures(ctx, store.Failed{Code: "TIMEOUT"}, from, 50); return err },
+		"codes": func() error {
+			for _, standing := range append(store.FailureStandings(), "") {
+				if _, err := watched.PageFailureCodes(ctx, standing); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		"runs":       func() error { _, err := watched.PageRuns(ctx, from, 50); return err },
 		"count":      func() error { _, err := watched.CountFailures(ctx, store.Failed{}); return err },
 		"count jobs": func() error { _, err := watched.CountJobs(ctx, 7); return err },

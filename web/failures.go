@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -144,9 +145,12 @@ func (s *Server) fillFailures(c echo.Context, filter store.Failed, from store.Ke
 	if props.Groups, err = s.failureGroups(ctx, filter, groupsListed); err != nil {
 		return err
 	}
-	codes, err := s.store.PageFailureCodes(ctx)
+	codes, err := s.store.PageFailureCodes(ctx, filter.Standing)
 	if err != nil {
 		return err
+	}
+	if filter.Code != "" && !slices.Contains(codes, filter.Code) {
+		codes = append(codes, filter.Code) // What is chosen is shown, also when nothing fits it.
 	}
 	for _, code := range codes {
 		props.Codes = append(props.Codes, views.Option{Value: code, Text: code})
