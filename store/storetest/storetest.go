@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ import (
 type server struct {
 	dsn      string
 	template string
+	how      string // How the template is copied.
 	stop     func(context.Context) error
 }
 
@@ -88,7 +90,7 @@ func DSN(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return create(tb, srv, "TEMPLATE "+srv.template)
+	return create(tb, srv, "TEMPLATE "+srv.template+srv.how)
 }
 
 // EmptyDSN returns the address of a fresh database without any table.
@@ -139,7 +141,8 @@ func locate(ctx context.Context) (server, error) {
 	if dsn := os.Getenv("DATABASE_URL"); dsn != "" {
 		return server{dsn: dsn, stop: func(context.Context) error { return nil }}, nil
 	}
-	dir, err := os.MkdirTemp("/tmp", "rollcall-test-")
+	sweep(base())
+	dir, err := os.MkdirTemp(base(), prefix)
 	if err != nil {
 		return server{}, fmt.Errorf("make a folder for Postgres: %w", err)
 	}
@@ -149,7 +152,7 @@ func locate(ctx context.Context) (server, error) {
 		// three processes, need more connections than a server has by itself.
 		Settings: map[string]string{
 			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "400",
-			"wal_level": "minimal", "max_wal_senders": "0",
+			"wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "256MB",
 		},
 		Logger: slog.New(slog.DiscardHandler),
 		Now:    time.Now, //nolint:forbidigo // The server's supervisor runs on real time.
@@ -157,9 +160,53 @@ func locate(ctx context.Context) (server, error) {
 	if err != nil {
 		return server{}, errors.Join(err, os.RemoveAll(dir))
 	}
-	return server{dsn: srv.DSN(), stop: func(ctx context.Context) error {
-		return errors.Join(srv.Stop(ctx), os.RemoveAll(dir))
-	}}, nil
+	end := func(ctx context.Context) error { return errors.Join(srv.Stop(ctx), os.RemoveAll(dir)) }
+	how, err := copying(ctx, srv.DSN())
+	if err != nil {
+		return server{}, errors.Join(err, end(ctx))
+	}
+	return server{dsn: srv.DSN(), how: how, stop: end}, nil
+}
+
+// copying is how a private server copies a database: as files, which is cheaper
+// than a journal of their pages where nothing has to reach a disk. Postgres 14
+// knows no other way and no word for it.
+func copying(ctx context.Context, dsn string) (string, error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return "", fmt.Errorf("reach the test server: %w", err)
+	}
+	defer conn.Close(ctx)
+	var version int
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		return "", fmt.Errorf("version of the test server: %w", err)
+	}
+	if version < 150000 {
+		return "", nil
+	}
+	return " STRATEGY FILE_COPY", nil
+}
+
+// prefix is how the folders of private servers are called.
+const prefix = "rollcall-test-"
+
+// sweep takes away what test binaries that were killed have left: in memory
+// it would be missed. A young folder may be one whose server is about to start.
+func sweep(dir string) {
+	folders, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
+	if err != nil {
+		return // Only for a pattern that is none.
+	}
+	for _, folder := range folders {
+		info, err := os.Stat(folder)
+		//nolint:forbidigo // Folders carry real times.
+		if err != nil || time.Since(info.ModTime()) < 10*time.Minute {
+			continue
+		}
+		if _, running := embedded.Find(folder); !running {
+			_ = os.RemoveAll(folder) // Somebody else's stays; that harms no test.
+		}
+	}
 }
 
 // stop drops the template and ends a private server; a server that was never
