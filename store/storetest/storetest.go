@@ -199,7 +199,6 @@ func sweep(dir string) {
 	}
 	for _, folder := range folders {
 		info, err := os.Stat(folder)
-		//nolint:forbidigo // Folders carry real times.
 		if err != nil || time.Since(info.ModTime()) < 10*time.Minute {
 			continue
 		}
