@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,6 +17,8 @@ import (
 type drillBalancer struct {
 	next     atomic.Uint64
 	backends []*httputil.ReverseProxy
+	// gate is held for reading by each delivery on its way, and for writing while none may pass.
+	gate sync.RWMutex
 }
 
 func newDrillBalancer(addresses []string) (*drillBalancer, error) {
@@ -22,7 +26,7 @@ func newDrillBalancer(addresses []string) (*drillBalancer, error) {
 	for _, address := range addresses {
 		target, err := url.Parse(address)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("balancer: %w", err)
 		}
 		b.backends = append(b.backends, &httputil.ReverseProxy{
 			Rewrite:      func(p *httputil.ProxyRequest) { p.SetURL(target) },
@@ -34,7 +38,17 @@ func newDrillBalancer(addresses []string) (*drillBalancer, error) {
 	return b, nil
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. While the balancer is shut, connections are broken off.
 func (b *drillBalancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !b.gate.TryRLock() {
+		panic(http.ErrAbortHandler)
+	}
+	defer b.gate.RUnlock()
 	b.backends[b.next.Add(1)%uint64(len(b.backends))].ServeHTTP(w, r)
+}
+
+// shut lets nothing pass any more and waits for what is on its way; what it returns opens again.
+func (b *drillBalancer) shut() func() {
+	b.gate.Lock()
+	return b.gate.Unlock
 }

@@ -71,6 +71,11 @@ func (d *drill) checkOpen(ctx context.Context, f *findings, books sandbox.Books,
 	for _, line := range twice {
 		f.tell(&f.ChargedTwice, 1, "%s", line)
 	}
+	if err != nil || len(twice) == 0 {
+		return err
+	}
+	lines, err := d.describeCalledAgain(ctx)
+	f.told = append(f.told, lines...)
 	return err
 }
 

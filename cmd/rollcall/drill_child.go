@@ -82,6 +82,7 @@ type child struct {
 	done   chan struct{} // Closed when the present process has ended.
 	up     chan struct{} // Closed when the present process is ready.
 	doom   string
+	gone   bool // The present process has ended, and the next isn't there yet.
 	halted bool
 	ended  chan struct{} // Closed when it is not started again.
 }
@@ -113,6 +114,7 @@ func (c *child) attend(ctx context.Context) bool {
 	default:
 	}
 	done := c.done
+	c.gone = true
 	halted := c.halted
 	c.mu.Unlock()
 	how.step = c.takeReached()
@@ -142,7 +144,7 @@ func (c *child) spawn(ctx context.Context) error {
 	if err := c.spawner.start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
-	c.cmd, c.done, c.up = cmd, make(chan struct{}), make(chan struct{})
+	c.cmd, c.done, c.up, c.gone = cmd, make(chan struct{}), make(chan struct{}), false
 	go c.awaitReady(ctx, c.done, c.up)
 	return nil
 }
@@ -190,6 +192,9 @@ func (c *child) waitReady(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		up, done := c.up, c.done
+		if c.gone {
+			up = nil
+		}
 		c.mu.Unlock()
 		select {
 		case <-up:
@@ -204,10 +209,17 @@ func (c *child) waitReady(ctx context.Context) error {
 	}
 }
 
+// errGone reports that there is no process to strike.
+var errGone = errors.New("it has ended already")
+
 // strike sends a signal and waits for the end of the process. One that doesn't heed it is killed, and counts as stuck.
 func (c *child) strike(ctx context.Context, sig syscall.Signal, doom string) error {
 	c.mu.Lock()
 	cmd, done := c.cmd, c.done
+	if c.gone {
+		c.mu.Unlock()
+		return errGone
+	}
 	c.doom = doom
 	err := cmd.Process.Signal(sig)
 	c.mu.Unlock()
@@ -238,6 +250,9 @@ func (c *child) halt(ctx context.Context, sig syscall.Signal) error {
 	}
 	err := c.strike(ctx, sig, "halt")
 	<-c.ended
+	if errors.Is(err, errGone) {
+		return nil
+	}
 	return err
 }
 

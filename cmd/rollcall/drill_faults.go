@@ -50,8 +50,12 @@ func (d *drill) carryOut(ctx context.Context, a act, load []drillBatch) error {
 		return d.forAWhile(ctx, a, "clock", a.step.String(), clockFor)
 	case actVendor:
 		return d.setFaults(ctx, a.faults)
+	case actSwitches:
+		return d.setSwitches(ctx, sandbox.SwitchPairs()[a.n])
 	case actRotate:
 		return d.rotate(ctx)
+	case actRepair:
+		return d.repair(ctx)
 	}
 	return fmt.Errorf("the script has an unknown act %q", a.kind)
 }
@@ -80,15 +84,21 @@ func (d *drill) problem(format string, args ...any) {
 // killServer ends a server, which is started again, and waits until it is ready.
 func (d *drill) killServer(ctx context.Context, i int, sig syscall.Signal, how string) error {
 	server := d.servers[i]
-	if err := server.waitReady(ctx); err != nil {
-		return err
+	for {
+		if err := server.waitReady(ctx); err != nil {
+			return err
+		}
+		end := d.note(ctx, how, server.name)
+		err := server.strike(ctx, sig, how)
+		end()
+		if errors.Is(err, errGone) {
+			continue
+		}
+		if err != nil {
+			d.problem("%v", err)
+		}
+		return server.waitReady(ctx)
 	}
-	end := d.note(ctx, how, server.name)
-	defer end()
-	if err := server.strike(ctx, sig, how); err != nil {
-		d.problem("%v", err)
-	}
-	return server.waitReady(ctx)
 }
 
 // killAtStep has a server kill itself at a step, one that few have died at yet. Without the hooks, or when it doesn't

@@ -25,18 +25,19 @@ import (
 // submits and looks.
 type drill struct {
 	*demo
-	cmd      *drillCmd
-	out      io.Writer // For people.
-	dir      string    // Of logs and hooks.
-	spawner  *spawner
-	vendor   *child
-	servers  []*child
-	balancer string
-	began    time.Time
+	cmd       *drillCmd
+	out       io.Writer // For people.
+	dir       string    // Of logs and hooks.
+	spawner   *spawner
+	vendor    *child
+	servers   []*child
+	balancer  string // Its address.
+	balancing *drillBalancer
+	began     time.Time
 
 	// Acts that would undo each other wait for each other.
 	killing, hooking   [3]sync.Mutex
-	postgres, rotating sync.Mutex
+	postgres, webhooks sync.Mutex
 
 	mu       sync.Mutex
 	timeline []happening
@@ -194,7 +195,7 @@ func (d *drill) startServers(ctx context.Context) error {
 func (d *drill) openBalancer(ctx context.Context, urls []string) error {
 	balancer, err := newDrillBalancer(urls)
 	if err != nil {
-		return fmt.Errorf("balancer: %w", err)
+		return err
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -204,7 +205,7 @@ func (d *drill) openBalancer(ctx context.Context, urls []string) error {
 	front := openDoor(listener, d.log, d.now)
 	d.onClose("balancer", front.close)
 	front.admit(balancer)
-	d.balancer = front.url()
+	d.balancer, d.balancing = front.url(), balancer
 	return nil
 }
 

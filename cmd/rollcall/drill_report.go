@@ -41,7 +41,8 @@ type drillReport struct {
 	Faults            map[string]int `json:"faults"` // By kind, the kills among them.
 	ErrorsExplained   int            `json:"errors_explained"`
 	ErrorsUnexplained int            `json:"errors_unexplained"`
-	Problems          []string       `json:"problems"` // The first of them, in words.
+	Misbehaved        int            `json:"misbehaved"` // Processes that did not end as they were told to.
+	Problems          []string       `json:"problems"`   // In words.
 	OK                bool           `json:"ok"`
 
 	began    time.Time
@@ -121,7 +122,7 @@ const chargedTwiceShare = 100
 
 // judge says whether all is well.
 func (r *drillReport) judge() {
-	wrong := r.Lost + r.Doubled + r.WrongContent + r.Imbalance + r.Stuck + r.RefusedValid + r.ErrorsUnexplained + len(r.Problems)
+	wrong := r.Lost + r.Doubled + r.WrongContent + r.Imbalance + r.Stuck + r.RefusedValid + r.ErrorsUnexplained + r.Misbehaved
 	r.OK = wrong == 0 && r.Outstanding == 0 && r.ChargedTwice <= int(r.Accepted)/chargedTwiceShare
 }
 
@@ -129,7 +130,7 @@ func (r *drillReport) judge() {
 func (r *drillReport) take(f *findings, problems []string, explained int, unexplained []logError) {
 	r.Lost, r.Doubled, r.WrongContent, r.Imbalance, r.Stuck = f.Lost, f.Doubled, f.WrongContent, f.Imbalance, f.Stuck
 	r.ChargedTwice, r.ErrorsExplained, r.ErrorsUnexplained = f.ChargedTwice, explained, len(unexplained)
-	r.Problems = slices.Concat(problems, f.told)
+	r.Misbehaved, r.Problems = len(problems), slices.Concat(problems, f.told)
 	for _, l := range unexplained {
 		r.Problems = append(r.Problems, l.process+": "+l.text)
 	}
@@ -229,11 +230,11 @@ Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
 }
 
 func (r *drillReport) writeProblems(b *strings.Builder) {
-	if r.OK {
-		b.WriteString("All is well.\n")
-		return
+	verdict := "All is well.\n"
+	if !r.OK {
+		verdict = "NOT well.\n"
 	}
-	b.WriteString("NOT well:\n")
+	b.WriteString(verdict)
 	for _, line := range r.Problems[:min(len(r.Problems), problemsShown)] {
 		b.WriteString("  " + line + "\n")
 	}

@@ -75,8 +75,8 @@ func (d *drill) turn(a act) func() {
 		of = &d.hooking[a.server]
 	case actRestart, actPGKill:
 		of = &d.postgres
-	case actRotate:
-		of = &d.rotating
+	case actRotate, actSwitches, actRepair:
+		of = &d.webhooks
 	default:
 		return func() {}
 	}
@@ -87,7 +87,7 @@ func (d *drill) turn(a act) func() {
 // settleDown ends the vendor's faults and waits until every batch and rotation has ended.
 func (d *drill) settleDown(ctx context.Context) error {
 	if d.cmd.Faults == "" {
-		if err := d.setFaults(ctx, nil); err != nil {
+		if err := d.setFaults(ctx, d.cmd.skew()); err != nil {
 			return err
 		}
 	}

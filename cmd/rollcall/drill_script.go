@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -24,6 +25,7 @@ const (
 	actVendor   = "vendor"     // The vendor's faults change.
 	actSwitches = "switches"   // The vendor's switches change.
 	actRotate   = "rotate"     // Every secret is changed.
+	actRepair   = "repair"     // An operator looks after the webhooks.
 )
 
 const (
@@ -40,6 +42,7 @@ const (
 	giveUpLate = 5 * time.Minute
 	// bigClockStep bounds the steps of a clock: what a clock that was ahead put off waits for as long as that.
 	bigClockStep, smallClockStep = time.Minute, 15 * time.Second
+	repairGap                    = 10 * time.Second
 	diskFor                      = 3 * time.Second
 	clockFor                     = 4 * time.Second
 )
@@ -102,6 +105,12 @@ func (c *drillCmd) script(batches int) []act {
 	}
 	if c.Faults == "" {
 		s.addMixes()
+	}
+	if c.Switches {
+		s.addSwitches()
+	}
+	for at := repairGap; at < s.length; at += repairGap {
+		s.add(act{at: at, kind: actRepair})
 	}
 	slices.SortStableFunc(s.acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
 	return s.acts
@@ -178,13 +187,29 @@ func (s *scripting) addMixes() {
 				mix[name] = rate * (0.5 + s.dice.Float64())
 			}
 		}
+		maps.Copy(mix, s.cmd.skew())
 		s.add(act{at: at, kind: actVendor, faults: mix})
 	}
 }
 
+// addSwitches makes of the vendor one after another of those in which every pair of switches is.
+func (s *scripting) addSwitches() {
+	sets := s.dice.Perm(len(sandbox.SwitchPairs()))
+	for i, n := range sets {
+		s.add(act{at: s.length * time.Duration(i) / time.Duration(len(sets)), kind: actSwitches, n: n})
+	}
+}
+
+// skew is how wrong the vendor's clock is, all the time: a lost answer is looked for by the vendor's times, and one whose
+// clock jumps by minutes meanwhile can't be told from one that never took the call.
+func (c *drillCmd) skew() map[string]float64 {
+	dice := rand.New(rand.NewPCG(c.Seed, 3)) //nolint:gosec // Chance, not a secret.
+	return map[string]float64{sandbox.FaultClockSkew: vendorRates()[sandbox.FaultClockSkew] * dice.Float64()}
+}
+
 // faultNames are the vendor's faults in an order of chance.
 func (s *scripting) faultNames() []string {
-	names := sandbox.FaultNames()
+	names := slices.DeleteFunc(sandbox.FaultNames(), func(name string) bool { return name == sandbox.FaultClockSkew })
 	if !s.cmd.givesUp() {
 		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(endless(), name) })
 	}

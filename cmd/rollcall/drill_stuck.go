@@ -17,7 +17,7 @@ const (
 func (d *drill) describeOpen(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyTimeout)
 	defer cancel()
-	rows, err := d.store.SQL().QueryContext(ctx, `(SELECT concat_ws(' ', 'job', j.id, 'of batch', j.batch_id, j.kind, j.state, 'call', j.call_no,
+	return d.lines(ctx, `(SELECT concat_ws(' ', 'job', j.id, 'of batch', j.batch_id, j.kind, j.state, 'call', j.call_no,
 			'wake', j.wake_seq, 'called', j.called_at, 'lease', j.lease_until, 'poll', j.next_poll_at, '; events:',
 			(SELECT string_agg(concat_ws(' ', e.at::time, e.kind, e.net, e.detail), ' | ' ORDER BY e.id) FROM job_events e WHERE e.job_id = j.id), '; tasks:',
 			(SELECT string_agg(concat_ws(' ', q.kind, q.state, q.attempt, q.scheduled_at, q.errors[array_upper(q.errors, 1)]->>'error'), ' | ')
@@ -30,6 +30,18 @@ func (d *drill) describeOpen(ctx context.Context) ([]string, error) {
 		UNION ALL (SELECT concat_ws(' ', 'gate', g.name, 'closed until', g.closed_until, 'paused', g.paused_at) FROM gates g
 			WHERE g.closed_until IS NOT NULL OR g.paused_at IS NOT NULL)
 		UNION ALL (SELECT concat_ws(' ', 'reconcile run', r.id, r.started_at, r.finished_at) FROM reconcile_runs r ORDER BY r.id DESC LIMIT 2)`, openTold)
+}
+
+// describeCalledAgain tells the story of jobs that were called for again after a lost answer was looked for in vain.
+func (d *drill) describeCalledAgain(ctx context.Context) ([]string, error) {
+	return d.lines(ctx, `SELECT concat_ws(' ', 'called again: job', j.id, j.vendor_job_id, (SELECT string_agg(concat_ws(' ', e.at::time, e.kind, e.net, e.detail), ' | ' ORDER BY e.id)
+			FROM job_events e WHERE e.job_id = j.id))
+		FROM jobs j WHERE EXISTS (SELECT FROM job_events e WHERE e.job_id = j.id AND e.kind = 'not_found_at_vendor') ORDER BY j.id LIMIT $1`, openTold)
+}
+
+// lines reads a column of texts.
+func (d *drill) lines(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := d.store.SQL().QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("look at what is open: %w", err)
 	}

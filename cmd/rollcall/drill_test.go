@@ -103,7 +103,9 @@ func TestDrillErrors(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	dir := t.TempDir()
-	at := func(seconds int) string { return start.Add(time.Duration(seconds) * time.Second).Format(time.RFC3339Nano) }
+	at := func(seconds int) string {
+		return start.Add(time.Duration(seconds) * time.Second).Format(time.RFC3339Nano)
+	}
 	lines := []string{
 		`{"time":"` + at(5) + `","level":"ERROR","msg":"delivery not taken up","error":"FATAL: (SQLSTATE 57P01)"}`,
 		`{"time":"` + at(6) + `","level":"INFO","msg":"ready"}`,
