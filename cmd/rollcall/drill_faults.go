@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,10 +19,8 @@ import (
 )
 
 const (
-	// stepPatience is how long a server may take to reach the step it is to die at, and stepTries how many steps are
-	// tried before it is killed wherever it is.
-	stepPatience = 3 * time.Second
-	stepTries    = 3
+	// stepPatience is how long a server may take to reach a step it is to die at, before it is killed wherever it is.
+	stepPatience = 5 * time.Second
 	stepTick     = 20 * time.Millisecond
 )
 
@@ -101,19 +98,15 @@ func (d *drill) killServer(ctx context.Context, i int, sig syscall.Signal, how s
 	}
 }
 
-// killAtStep has a server kill itself at a step, one that few have died at yet. Without the hooks, or when it doesn't
-// get to any, it is killed where it is.
+// killAtStep has a server kill itself at a step, one that the fewest have died at yet. Without the hooks, or when it
+// doesn't get to any, it is killed where it is.
 func (d *drill) killAtStep(ctx context.Context, a act) error {
-	server, dice := d.servers[a.server], rand.New(rand.NewPCG(a.random, 2)) //nolint:gosec // Chance, not a secret.
+	server := d.servers[a.server]
 	if err := server.waitReady(ctx); err != nil {
 		return err
 	}
-	for range stepTries {
-		step := d.chooseStep(server, dice)
-		if step == "" {
-			break
-		}
-		died, err := d.armed(ctx, server, step)
+	if steps := d.rarest(server); len(steps) > 0 {
+		died, err := d.armed(ctx, server, steps)
 		if err != nil || died {
 			return errors.Join(err, server.waitReady(ctx))
 		}
@@ -121,68 +114,58 @@ func (d *drill) killAtStep(ctx context.Context, a act) error {
 	return d.killServer(ctx, a.server, syscall.SIGKILL, actKill)
 }
 
-// chooseStep picks among the steps of the server that the fewest have died at, or "".
-func (d *drill) chooseStep(server *child, dice *rand.Rand) string {
+// rarest are the steps of the server that the fewest have died at.
+func (d *drill) rarest(server *child) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	deaths := map[string]int{}
 	for _, k := range d.kills {
 		deaths[k.step]++
 	}
-	for step, n := range d.tried {
-		deaths[step] += n
-	}
-	var best []string
+	least, best := 0, []string(nil)
 	for _, step := range server.seen() {
-		switch {
-		case len(best) > 0 && deaths[step] > deaths[best[0]]:
-		case len(best) > 0 && deaths[step] == deaths[best[0]]:
+		if n := deaths[step]; best == nil || n < least {
+			least, best = n, []string{step}
+		} else if n == least {
 			best = append(best, step)
-		default:
-			best = []string{step}
 		}
 	}
-	if len(best) == 0 {
-		return ""
-	}
-	step := best[dice.IntN(len(best))]
-	d.tried[step]++
-	return step
+	return best
 }
 
-// armed has the server die at the step, and tells whether it did in time.
-func (d *drill) armed(ctx context.Context, server *child, step string) (bool, error) {
+// armed has the server die at the first of the steps that it comes to, and tells whether it did in time.
+func (d *drill) armed(ctx context.Context, server *child, steps []string) (bool, error) {
 	server.mu.Lock()
 	done, began := server.done, d.now()
 	server.mu.Unlock()
-	if err := server.set("arm", step); err != nil {
+	if err := server.set("arm", strings.Join(steps, "\n")); err != nil {
 		return false, err
 	}
 	limit := time.NewTimer(stepPatience)
 	defer limit.Stop()
 	select {
 	case <-done:
-		return d.diedAt(server, step, began), nil
+		return d.diedAtStep(server, began), nil
 	case <-ctx.Done():
 	case <-limit.C:
 	}
 	if err := server.set("arm", ""); err != nil {
 		return false, err
 	}
-	// It may have come to the step just now.
+	// It may have come to one just now.
 	select {
 	case <-done:
-		return d.diedAt(server, step, began), nil
+		return d.diedAtStep(server, began), nil
 	case <-time.After(5 * stepTick):
 		return false, ctx.Err()
 	}
 }
 
-// diedAt tells whether the server's last death was at the step, rather than because the database was away.
-func (d *drill) diedAt(server *child, step string, since time.Time) bool {
+// diedAtStep tells whether the server died at a step since then, rather than because the database was away.
+func (d *drill) diedAtStep(server *child, since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.kills, func(k *kill) bool { return k.child == server.name && k.step == step && !k.at.Before(since) })
+	return slices.ContainsFunc(d.kills, func(k *kill) bool { return k.child == server.name && k.step != "" && !k.at.Before(since) })
 }
 
 // endPostgres ends the database server, whose keeper starts it again, and waits until it answers.

@@ -73,8 +73,8 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:#2b8a3e}.bad{c
 </table>
 <h2>Named steps</h2>
 {{if .R.Steps.Compiled}}<p>{{.R.Steps.Seen}} seen, a server died at {{.R.Steps.Killed}} of them.</p>
-<div class="scroll"><table><tr><th>step</th><th>armed</th><th>kills</th><th>longest recovery</th></tr>
-{{range .Steps}}<tr><td>{{.Name}}</td><td class="n">{{.Tried}}</td><td class="n">{{.Kills}}</td><td class="n">{{if .Kills}}{{secs .LongestRecovery}}{{end}}</td></tr>
+<div class="scroll"><table><tr><th>step</th><th>kills</th><th>longest recovery</th></tr>
+{{range .Steps}}<tr><td>{{.Name}}</td><td class="n">{{.Kills}}</td><td class="n">{{if .Kills}}{{secs .LongestRecovery}}{{end}}</td></tr>
 {{end}}</table></div>{{else}}<p>Not compiled in; build with -tags drill.</p>{{end}}
 <h2>Kills</h2>
 <div class="scroll"><table><tr><th>at</th><th>process</th><th>how</th><th>step</th><th>next URL home</th><th>ready again</th></tr>

@@ -51,6 +51,8 @@ func excuses() []excuse {
 		// River's scheduler looks for equal tasks before it makes late ones available, and meets one that a wake added
 		// meanwhile. Its transaction is undone, and made again five seconds later.
 		{regexp.MustCompile(`JobScheduler: Error scheduling jobs.*river_job_unique_idx`), nil, 0},
+		// River tells so when it is told to end between an insert and its notice; whoever works looks by itself too.
+		{regexp.MustCompile(`Failed to send job insert notification.*context canceled`), []string{actTerm, actEnd}, termWithin},
 		// Jobs that the vendor lost are asked about until they are given up.
 		{regexp.MustCompile(`"msg":"alarm".*does not know more than a fifth`), []string{sandbox.FaultForget, sandbox.FaultKeyRevoked}, giveUpLate + time.Minute},
 		{regexp.MustCompile(`"msg":"vendor account refused, calls paused"`), []string{sandbox.FaultKeyRevoked, sandbox.FaultBalanceOut}, 10 * time.Second},

@@ -46,8 +46,7 @@ type drill struct {
 	problems []string
 	falls    []logError // Processes that ended by themselves.
 	batches  []drillBatch
-	tried    map[string]int // How often each step was armed.
-	mixed    func()         // Ends the vendor's present mix of faults on the time line.
+	mixed    func() // Ends the vendor's present mix of faults on the time line.
 }
 
 // happening is a fault, or another event, on the time line. A fault lasts until its end.
@@ -94,7 +93,7 @@ func (c *drillCmd) open(ctx context.Context, a *app) (*drill, error) {
 		}
 		return err
 	})
-	d := &drill{demo: &demo{stack: s}, cmd: c, out: a.err, dir: dir, spawner: newSpawner(), began: a.now(), tried: map[string]int{}}
+	d := &drill{demo: &demo{stack: s}, cmd: c, out: a.err, dir: dir, spawner: newSpawner(), began: a.now()}
 	s.onClose("thread of the processes", func(context.Context) error {
 		d.spawner.close()
 		return nil

@@ -76,7 +76,7 @@ type killLine struct {
 // stepLine is a named step with its kills.
 type stepLine struct {
 	Name            string
-	Kills, Tried    int
+	Kills           int
 	LongestRecovery float64
 }
 
@@ -146,7 +146,7 @@ func (d *drill) figures(r *drillReport) {
 	for _, server := range d.servers {
 		for _, step := range server.seen() {
 			r.Steps.Compiled = true
-			steps[step] = &stepLine{Name: step, Tried: d.tried[step]}
+			steps[step] = &stepLine{Name: step}
 		}
 	}
 	var recovered, ready []float64

@@ -132,6 +132,7 @@ func (d *drill) unended(ctx context.Context) (int64, error) {
 
 // dismiss ends the servers in order.
 func (d *drill) dismiss(ctx context.Context) {
+	defer d.note(ctx, actEnd, "all servers")()
 	var ending sync.WaitGroup
 	for _, server := range d.servers {
 		ending.Go(func() {

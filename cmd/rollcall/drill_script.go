@@ -25,6 +25,7 @@ const (
 	actVendor   = "vendor"     // The vendor's faults change.
 	actSwitches = "switches"   // The vendor's switches change.
 	actRotate   = "rotate"     // Every secret is changed.
+	actEnd      = "end"        // Of the drill: all servers are told to end.
 	actRepair   = "repair"     // An operator looks after the webhooks.
 )
 
@@ -56,7 +57,6 @@ type act struct {
 	faults map[string]float64 // Of the vendor.
 	step   time.Duration      // Of the clock.
 	rate   float64            // Of the disk.
-	random uint64             // For choices that depend on what is there.
 }
 
 // length is how long the script goes on: long enough for its kills and its load.
@@ -125,9 +125,9 @@ type scripting struct {
 	pg     int
 }
 
-// add adds an act; which server and which random number it gets the dice say.
+// add adds an act; to which server the dice say.
 func (s *scripting) add(a act) {
-	a.server, a.random = s.dice.IntN(s.cmd.Processes), s.dice.Uint64()
+	a.server = s.dice.IntN(s.cmd.Processes)
 	s.acts = append(s.acts, a)
 }
 
@@ -144,10 +144,10 @@ func (s *scripting) every(gap time.Duration, make func(time.Duration) act) {
 	}
 }
 
-// addKills spreads the kills: four in ten at a named step, four SIGKILL, two SIGTERM.
+// addKills spreads the kills: six in ten at a named step, two SIGKILL, two SIGTERM.
 func (s *scripting) addKills() {
 	for range s.cmd.Kills {
-		kind := []string{actStep, actStep, actKill, actKill, actTerm}[s.dice.IntN(5)]
+		kind := []string{actStep, actStep, actStep, actKill, actTerm}[s.dice.IntN(5)]
 		s.add(act{at: s.within(), kind: kind})
 	}
 }

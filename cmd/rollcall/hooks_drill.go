@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,10 +104,10 @@ func (d *drilled) full() float64 {
 	return 0
 }
 
-// step notes a step that is new and, at the one that is armed, kills the process.
+// step notes a step that is new and, at one that is armed, kills the process.
 func (d *drilled) step(name string) {
 	d.note(name)
-	if d.arm.value() != name {
+	if !slices.Contains(strings.Fields(d.arm.value()), name) {
 		return
 	}
 	d.mu.Lock() // For good: no other step is to be reached any more.
