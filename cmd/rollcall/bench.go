@@ -21,7 +21,9 @@ import (
 type benchCmd struct {
 	Seed     benchSeedCmd     `cmd:"" help:"Fill a database as years of work would: a million items, and all that belongs to them."`
 	Pages    benchPagesCmd    `cmd:"" help:"How long every page and fragment takes, and the search, at a million items."`
+	Growth   benchGrowthCmd   `cmd:"" help:"A database of a year held against that of the first day: what takes longer."`
 	Receiver benchReceiverCmd `cmd:"" help:"How fast deliveries are taken up, beside verification only and a transaction each."`
+	Pipeline benchPipelineCmd `cmd:"" help:"How fast URLs come home from a kind vendor, what it costs, and how late."`
 	Child    benchChildCmd    `cmd:"" hidden:"" help:"The measured side of a measurement."`
 	Poll     benchPollCmd     `cmd:"" help:"How many calls polling costs and how late it learns of ends, beside two simple ways."`
 }

@@ -198,12 +198,7 @@ func megabytes(n int64) float64 { return round(float64(n) / (1 << 20)) }
 
 // receiverAims are what the rows of 64 connections, 2 KB, all new and without workers must show.
 func receiverAims(rows []receiverRow) []aim {
-	by := map[string]receiverRow{}
-	for _, r := range rows {
-		if r.Bytes == smallBody && r.Connections == mostConnections && r.Duplicates == 0 && !r.Workers {
-			by[r.Way] = r
-		}
-	}
+	by := headline(rows)
 	own, floor, ceiling := by[wayGroup], by[wayPlain], by[wayVerify]
 	return []aim{
 		atLeast("times the deliveries of "+wayPlain, own.PerSecond/max(floor.PerSecond, 0.01), 4),
@@ -213,6 +208,17 @@ func receiverAims(rows []receiverRow) []aim {
 		atMost("memory in MB, at most", own.Peak, 150),
 		atMost("memory after the last run, as part of that after the first", own.Memory/max(own.First, 0.01), 1.25),
 	}
+}
+
+// headline is the row of each way that the aims are about.
+func headline(rows []receiverRow) map[string]receiverRow {
+	by := map[string]receiverRow{}
+	for _, r := range rows {
+		if r.Bytes == smallBody && r.Connections == mostConnections && r.Duplicates == 0 && !r.Workers {
+			by[r.Way] = r
+		}
+	}
+	return by
 }
 
 func receiverTable(out io.Writer, report benchReport[receiverRow]) error {
@@ -231,12 +237,12 @@ func receiverTable(out io.Writer, report benchReport[receiverRow]) error {
 			return err
 		}
 	}
-	return tellBound(out, report.Machine.CPUs, report.Rows[len(report.Rows)-1].Cores)
+	return tellBound(out, report.Machine.CPUs, "64 connections, 2 KB, all new", headline(report.Rows)[wayGroup].Cores)
 }
 
 // tellBound says what used the machine up.
-func tellBound(out io.Writer, cpus int, c cores) error {
-	_, err := fmt.Fprintf(out, "\nOf %d cores the last row kept %.2f busy: %.2f the server, %.2f Postgres, %.2f the load itself.\n", cpus,
+func tellBound(out io.Writer, cpus int, which string, c cores) error {
+	_, err := fmt.Fprintf(out, "\nWhat bounds it (%s): of %d cores %.2f were busy: %.2f the server, %.2f Postgres, %.2f the load itself.\n", which, cpus,
 		c.Server+c.Postgres+c.Load, c.Server, c.Postgres, c.Load)
 	return err
 }
@@ -250,4 +256,3 @@ type receiverRun struct {
 	used    usage
 	memory  memory
 }
-

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"rollcall/internal/pipeline"
+	"rollcall/store"
+)
+
+// driving is a measurement of the pipeline under way.
+type driving struct {
+	*benchWorld
+	app      *app
+	endpoint string
+	secret   string
+}
+
+func (d *driving) begin(ctx context.Context) error {
+	own, secret, err := d.knownWebhook(ctx)
+	if err != nil {
+		return err
+	}
+	d.endpoint, d.secret = own.Endpoint, secret
+	// That one is about extract jobs; the rest are registered as a server's are.
+	_, err = d.pipeline.RegisterWebhooks(ctx)
+	return err
+}
+
+// start starts the server where the vendor's webhooks reach it.
+func (d *driving) start(ctx context.Context, vars map[string]string, workers bool) (*benchProcess, error) {
+	all := map[string]string{}
+	for _, more := range []map[string]string{d.vars, vars} {
+		for name, value := range more {
+			all[name] = value
+		}
+	}
+	args := []string{"bench", "child"}
+	if workers {
+		args = append(args, "--workers")
+	}
+	return startBench(ctx, d.app, all, args...)
+}
+
+// batch submits n URLs in batch mode to a server that runs and waits until all are stored.
+func (d *driving) batch(ctx context.Context, round, n int) (pipelineRun, error) {
+	return d.submitted(ctx, round, n, store.KindBatch, nil)
+}
+
+// half submits n extract jobs, so many a second.
+func (d *driving) half(ctx context.Context, round, n int, perSecond float64) (pipelineRun, error) {
+	return d.submitted(ctx, round, n, store.KindExtract, map[string]string{
+		"ROLLCALL_VENDOR_RPS": strconv.FormatFloat(max(1, perSecond), 'f', 1, 64),
+	})
+}
+
+func (d *driving) submitted(ctx context.Context, round, n int, kind store.Kind, vars map[string]string) (pipelineRun, error) {
+	if err := d.clear(ctx); err != nil {
+		return pipelineRun{}, err
+	}
+	process, err := d.start(ctx, vars, true)
+	if err != nil {
+		return pipelineRun{}, err
+	}
+	run, err := d.measured(ctx, process, n, func() (time.Duration, error) {
+		began := d.now()
+		_, err := d.pipeline.Submit(ctx, pipeline.Submission{
+			Name: "bench", Kind: kind, Text: cannedURLs(round, n), Options: pipeline.Options{Formats: []string{"markdown"}},
+		})
+		if err != nil {
+			return 0, err
+		}
+		if err := d.home(ctx, n); err != nil {
+			return 0, err
+		}
+		ended, err := d.latest(ctx)
+		return ended.Sub(began), err
+	})
+	if err == nil {
+		run.vendor, err = d.vendorTook(ctx, run)
+	}
+	return run, errors.Join(err, process.stop())
+}
+
+// drained has the webhooks of n ended extract jobs come while nobody settles, then starts a server that does.
+func (d *driving) drained(ctx context.Context, round, n int) (pipelineRun, error) {
+	if err := d.clear(ctx); err != nil {
+		return pipelineRun{}, err
+	}
+	name := "drain" + strconv.Itoa(round)
+	if err := d.seedCanned(ctx, name, n, d.now()); err != nil {
+		return pipelineRun{}, err
+	}
+	if err := d.deliverAll(ctx, name, n); err != nil {
+		return pipelineRun{}, err
+	}
+	process, err := d.start(ctx, nil, true)
+	if err != nil {
+		return pipelineRun{}, err
+	}
+	run, err := d.measured(ctx, process, n, func() (time.Duration, error) {
+		if err := d.home(ctx, n); err != nil {
+			return 0, err
+		}
+		return d.spread(ctx)
+	})
+	run.p50, run.p99 = 0, 0 // They waited for the server to start.
+	return run, errors.Join(err, process.stop())
+}
+
+func (d *driving) deliverAll(ctx context.Context, name string, n int) error {
+	r := &receiving{benchWorld: d.benchWorld, app: d.app, endpoint: d.endpoint, secret: d.secret}
+	requests, _ := r.requests(receiverCell{Way: wayGroup, Bytes: smallBody, Connections: mostConnections}, name, n)
+	process, err := d.start(ctx, nil, false)
+	if err != nil {
+		return err
+	}
+	_, err = sendAll(ctx, d.now, process.url, min(n, mostConnections), requests)
+	return errors.Join(err, process.stop())
+}
+
+// measured runs do, which returns how long its part took, between two readings.
+func (d *driving) measured(ctx context.Context, process *benchProcess, n int, do func() (time.Duration, error)) (pipelineRun, error) {
+	run := pipelineRun{urls: n}
+	m, err := newMeter(ctx, d.store, process.pid)
+	if err != nil {
+		return run, err
+	}
+	calls := d.calls.total()
+	counted, err := process.counts()
+	if err != nil {
+		return run, err
+	}
+	before, err := m.read()
+	if err != nil {
+		return run, err
+	}
+	if run.took, err = do(); err != nil {
+		return run, err
+	}
+	after, err := m.read()
+	if err != nil {
+		return run, err
+	}
+	counts, err := process.counts()
+	if err != nil {
+		return run, err
+	}
+	mem, err := readMemory(process.pid)
+	if err != nil {
+		return run, err
+	}
+	run.used, run.calls, run.statements, run.peak = after.minus(before), d.calls.total()-calls, counts.Statements-counted.Statements, mem.peak
+	run.p50, run.p99, err = d.latencies(ctx)
+	return run, err
+}
+
+// home waits until all n items are stored, and the jobs that carried them closed.
+func (d *driving) home(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, benchHomeTime)
+	defer cancel()
+	tick := time.NewTicker(benchPollEvery)
+	defer tick.Stop()
+	for {
+		stored, err := d.count(ctx, `SELECT coalesce(sum(accepted - outstanding - failed - cancelled), 0) FROM batches`)
+		if err != nil {
+			return err
+		}
+		open, err := d.count(ctx, `SELECT count(*) FROM jobs WHERE state <> 'settled'`)
+		if err != nil {
+			return err
+		}
+		if stored == int64(n) && open == 0 {
+			return d.holds(ctx, n)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d URLs are stored and %d jobs open: %w", stored, n, open, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// holds counts the results themselves.
+func (d *driving) holds(ctx context.Context, n int) error {
+	results, err := d.count(ctx, `SELECT count(*) FROM results JOIN items ON items.id = item_id WHERE state = 'stored' AND markdown IS NOT NULL`)
+	if err == nil && results != int64(n) {
+		err = fmt.Errorf("%d results are in the database, and %d URLs were sent", results, n)
+	}
+	return err
+}
+
+// latest is when the last job closed.
+func (d *driving) latest(ctx context.Context) (time.Time, error) {
+	var at time.Time
+	if err := d.store.SQL().QueryRowContext(ctx, `SELECT max(ended_at) FROM jobs`).Scan(&at); err != nil {
+		return at, fmt.Errorf("when the last job closed: %w", err)
+	}
+	return at, nil
+}
+
+// spread is the time between the first job that closed and the last.
+func (d *driving) spread(ctx context.Context) (time.Duration, error) {
+	micros, err := d.count(ctx, `SELECT (extract(epoch FROM max(ended_at) - min(ended_at)) * 1000000)::bigint FROM jobs`)
+	return time.Duration(micros) * time.Microsecond, err
+}
+
+// latencies are from the delivery to the first result of its job in batch mode, else to the close of the job, which is
+// later than the commit of its result.
+func (d *driving) latencies(ctx context.Context) (float64, float64, error) {
+	var p50, p99 float64
+	err := d.store.SQL().QueryRowContext(ctx, `WITH arrived AS (SELECT vendor_job_id, min(received_at) AS at FROM deliveries GROUP BY vendor_job_id),
+			took AS (SELECT extract(epoch FROM CASE j.kind WHEN 'extract' THEN j.ended_at
+					ELSE (SELECT min(stored_at) FROM results r WHERE r.job_id = j.id) END - a.at) * 1000 AS ms
+				FROM jobs j JOIN arrived a USING (vendor_job_id) WHERE j.settle_net = 'webhook')
+		SELECT coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), 0), coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY ms), 0)
+		FROM took`).Scan(&p50, &p99)
+	if err != nil {
+		return 0, 0, fmt.Errorf("from delivery to stored: %w", err)
+	}
+	return p50, p99, nil
+}
+
+// vendorTook is from the submit until the vendor's own finish, by its books.
+func (d *driving) vendorTook(ctx context.Context, run pipelineRun) (time.Duration, error) {
+	ended, err := d.latest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var last time.Time
+	for _, job := range d.box.Books().Jobs {
+		if job.EndedAt.After(last) {
+			last = job.EndedAt
+		}
+	}
+	return run.took - ended.Sub(last), nil
+}
+
+// cannedURLs are n pages that cost the vendor nothing to make, a line each.
+func cannedURLs(round, n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(cannedPage + strconv.Itoa(round) + "-" + strconv.Itoa(i) + "\n")
+	}
+	return b.String()
+}
