@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 URLS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run dev build test check lint generate schema fuzz faults cover tools static screenshots
+.PHONY: help demo run dev build test check lint generate schema fuzz faults drill cover tools static screenshots
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -50,6 +50,9 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 faults: build ## the demo under every fault of the sandbox at 0.3, then under all at 0.05; URLS=1000
 	@.ci/setup.sh postgres
 	@.ci/faults.sh $(URLS)
+
+drill: ## about 15 minutes of kills, cuts and rotations under load, through every pair of the vendor's switches; SEED=1
+	@SEED=$(or $(SEED),1) .ci/drill.sh --urls 20000 --processes 3 --kills 260 --rotate 20s --switches --deadline 40m $(ARGS)
 
 screenshots: ## pictures of every page, light and dark, wide and narrow, in screenshots/; ARGS=folder for another
 	@.ci/screenshots.sh $(ARGS)

@@ -53,6 +53,8 @@ func excuses() []excuse {
 		{regexp.MustCompile(`JobScheduler: Error scheduling jobs.*river_job_unique_idx`), nil, 0},
 		// River tells so when it is told to end between an insert and its notice; whoever works looks by itself too.
 		{regexp.MustCompile(`Failed to send job insert notification.*context canceled`), []string{actTerm, actEnd}, termWithin},
+		// River stops telling which tasks are done when that fails again and again; they are taken for stuck, and done again.
+		{regexp.MustCompile(`jobcompleter.BatchCompleter: Too many errors`), []string{actRestart, actPGKill, actCut, actDisk}, 30 * time.Second},
 		// Jobs that the vendor lost are asked about until they are given up.
 		{regexp.MustCompile(`"msg":"alarm".*does not know more than a fifth`), []string{sandbox.FaultForget, sandbox.FaultKeyRevoked}, giveUpLate + time.Minute},
 		{regexp.MustCompile(`"msg":"vendor account refused, calls paused"`), []string{sandbox.FaultKeyRevoked, sandbox.FaultBalanceOut}, 10 * time.Second},

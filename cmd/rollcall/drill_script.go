@@ -40,7 +40,7 @@ const (
 	// pgGap keeps deaths of Postgres apart, so that its keeper doesn't give it up.
 	pgGap = 25 * time.Second
 	// giveUpLate is late enough for jobs that do end, whatever happens to them.
-	giveUpLate = 5 * time.Minute
+	giveUpLate = 8 * time.Minute
 	// bigClockStep bounds the steps of a clock: what a clock that was ahead put off waits for as long as that.
 	bigClockStep, smallClockStep = time.Minute, 15 * time.Second
 	repairGap                    = 10 * time.Second
