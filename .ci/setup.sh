@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that what the arguments name is installed: postgres, chromium, cc. What is missing comes from apt-get where
+# Makes sure that what the arguments name is installed: postgres, chromium, cc, unzip. What is missing comes from apt-get where
 # that works without a question, else one sentence says what to install.
 set -eu
 
@@ -75,8 +75,12 @@ for name in "$@"; do
 		has_cc || apt gcc libc6-dev && has_cc ||
 			missing "a C compiler, which the race detector needs," "one (Debian: apt-get install gcc libc6-dev; macOS: xcode-select --install)."
 		;;
+	unzip)
+		has unzip || apt unzip && has unzip ||
+			missing "unzip, with which a test opens the archives," "it (Debian: apt-get install unzip; macOS has it)."
+		;;
 	*)
-		echo "usage: $0 [postgres] [chromium] [cc]" >&2
+		echo "usage: $0 [postgres] [chromium] [cc] [unzip]" >&2
 		exit 2
 		;;
 	esac

@@ -3,13 +3,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=(chromium cc)
+wanted=(chromium cc unzip)
 [ -n "${DATABASE_URL:-}" ] || wanted+=(postgres)
 .ci/setup.sh "${wanted[@]}"
 
 # The timeout is for one package; as many packages as there are cores run at a time, each with a Postgres of its own.
-# Without a browser the tests that need one fail here instead of being skipped.
-export CGO_ENABLED=1 ROLLCALL_BROWSER=required
+# Without a browser, or unzip, the tests that need one fail here instead of being skipped.
+export CGO_ENABLED=1 ROLLCALL_BROWSER=required ROLLCALL_UNZIP=required
 # Two cores are what bounds it: rather memory than collections, and vet runs with the linters.
 export GOGC=${GOGC:-400}
 exec go test -race -vet=off -shuffle=on -timeout 14m "$@" ./...

@@ -33,13 +33,17 @@ update() {
 	(cd "$tmp" && npm ci --ignore-scripts --no-audit --no-fund >&2)
 	modules=$tmp/node_modules
 	rm -rf vendor
-	mkdir -p vendor testdata
+	rm -rf testdata/hyparquet
+	mkdir -p vendor testdata/hyparquet
 	copy "$modules/htmx.org/dist/htmx.min.js" vendor/htmx.min.js
 	copy "$modules/htmx.org/dist/ext/hx-sse.min.js" vendor/hx-sse.min.js
 	copy "$modules/@tabler/core/dist/css/tabler.min.css" vendor/tabler.min.css
 	copy "$modules/uplot/dist/uPlot.iife.min.js" vendor/uplot.min.js
 	copy "$modules/uplot/dist/uPlot.min.css" vendor/uplot.min.css
 	copy "$modules/axe-core/axe.min.js" testdata/axe.min.js
+	for file in "$modules"/hyparquet/src/*.js; do
+		copy "$file" "testdata/hyparquet/${file##*/}"
+	done
 	node sprite.mjs "$modules/@tabler/icons/icons/outline" icons.txt >vendor/icons.svg
 	licences "$modules" >vendor/LICENSES.md
 	sums $(vendored) >vendor.sha256
@@ -48,11 +52,12 @@ update() {
 
 licences() {
 	echo "# Licences of the vendored browser files"
-	for name in htmx.org @tabler/core @tabler/icons uplot axe-core; do
+	for name in htmx.org @tabler/core @tabler/icons uplot axe-core hyparquet; do
 		node -e 'const p=require(process.argv[1]); console.log(`\n## ${p.name} ${p.version}: ${p.license}\n`)' "$1/$name/package.json"
 		if [ "$name" = axe-core ]; then
 			echo "Test-only (static/testdata), not served. Its text: https://www.mozilla.org/MPL/2.0/"
 		elif [ -f "$1/$name/LICENSE" ]; then
+			[ "$name" != hyparquet ] || printf 'Test-only (static/testdata), not served.\n\n'
 			sed 's/^/    /' "$1/$name/LICENSE"
 		else
 			echo "Copyright 2018-2026 The Tabler Authors, codecalm.net Paweł Kuna. MIT licence, as the text under @tabler/icons."
