@@ -95,10 +95,11 @@ func (s *Store) Search(ctx context.Context, q Search) (*SearchFound, error) {
 		if _, err := tx.db.NewRaw(`SET LOCAL enable_seqscan = off`).Exec(ctx); err != nil {
 			return err
 		}
-		if err := tx.understand(ctx, q.Text, out); err != nil || out.Blank || out.Without {
+		query, err := tx.understand(ctx, q.Text, out)
+		if err != nil || out.Blank || out.Without {
 			return err
 		}
-		matches, err := tx.searchPage(ctx, q, out)
+		matches, err := tx.searchPage(ctx, q, armsOf(query), out)
 		if err != nil {
 			return err
 		}
@@ -108,18 +109,20 @@ func (s *Store) Search(ctx context.Context, q Search) (*SearchFound, error) {
 	return out, translate(err)
 }
 
-// understand tells whether there is anything to look for.
-func (t Tx) understand(ctx context.Context, text string, out *SearchFound) error {
+// understand tells whether there is anything to look for, and the tsquery that
+// the text is.
+func (t Tx) understand(ctx context.Context, text string, out *SearchFound) (string, error) {
 	var nodes int
-	var tree string // What of the search an index can answer: T when nothing.
-	err := t.db.NewRaw(`SELECT numnode(q), querytree(q) FROM websearch_to_tsquery('simple', ?) AS q`, CleanText(text)).Scan(ctx, &nodes, &tree)
+	var tree, query string // The tree is what of the search an index can answer: T when nothing.
+	err := t.db.NewRaw(`SELECT numnode(q), querytree(q), q::text FROM websearch_to_tsquery('simple', ?) AS q`, CleanText(text)).
+		Scan(ctx, &nodes, &tree, &query)
 	out.Blank, out.Without = nodes == 0, nodes > 0 && (tree == "T" || tree == "")
-	return err
+	return query, err
 }
 
 // searchPage finds the matches of one page of the list.
-func (t Tx) searchPage(ctx context.Context, q Search, out *SearchFound) ([]match, error) {
-	w, err := t.newWalk(ctx, q)
+func (t Tx) searchPage(ctx context.Context, q Search, arms []arm, out *SearchFound) ([]match, error) {
+	w, err := t.newWalk(ctx, q, arms)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +165,7 @@ type walk struct {
 	t       Tx
 	q       Search
 	buckets []searchBucket
+	arms    []arm    // What an index can tell of a search that has phrases; nil of any other.
 	tags    []string // Each result has all of them.
 	began   time.Time
 	enough  bool // Patience was up with a page found.
@@ -175,8 +179,8 @@ type searchBucket struct {
 	Oldest, Newest time.Time
 }
 
-func (t Tx) newWalk(ctx context.Context, q Search) (*walk, error) {
-	w := &walk{t: t, q: q, began: q.Now(), tags: []string{}}
+func (t Tx) newWalk(ctx context.Context, q Search, arms []arm) (*walk, error) {
+	w := &walk{t: t, q: q, arms: arms, began: q.Now(), tags: []string{}}
 	if q.BatchID > 0 {
 		w.tags = append(w.tags, batchTag(q.BatchID))
 	}
@@ -215,16 +219,19 @@ func (w *walk) collect(ctx context.Context, from SearchPlace, most int) ([]match
 	}
 	span := 1
 	for at := w.first(before); at < len(w.buckets) && len(found) < most; {
-		if w.over(at, len(found)) {
+		if w.over(len(found), w.buckets[at], (w.buckets[at].Bucket+1)<<bucketBits) {
 			break
 		}
 		upTo := min(at+span, len(w.buckets))
 		began := w.q.Now()
-		some, err := w.span(ctx, w.buckets[at:upTo], before, most-len(found))
+		some, err := w.span(ctx, w.buckets[at:upTo], before, most, len(found))
 		if err != nil {
 			return nil, err
 		}
 		found, at = append(found, some...), upTo
+		if w.enough || w.cut {
+			break
+		}
 		switch took := w.q.Now().Sub(began); {
 		case took < quickSpan:
 			span = min(4*span, widestSpan)
@@ -245,8 +252,8 @@ func (w *walk) first(before int64) int {
 	return len(w.buckets)
 }
 
-// over notes that time is up before the bucket at that index, with so many found.
-func (w *walk) over(at, found int) bool {
+// over notes that time is up, with so many found, before a place in a bucket.
+func (w *walk) over(found int, at searchBucket, rest int64) bool {
 	took := w.q.Now().Sub(w.began)
 	if found > w.q.Limit && took >= w.q.Patience && w.q.Patience > 0 {
 		w.enough = true
@@ -255,20 +262,32 @@ func (w *walk) over(at, found int) bool {
 	if took < w.q.Budget {
 		return false
 	}
-	w.cut, w.back, w.rest = true, w.buckets[at].Newest, (w.buckets[at].Bucket+1)<<bucketBits
+	w.cut, w.back, w.rest = true, at.Newest, rest
 	return true
 }
 
-// span finds the newest matches in some buckets.
-func (w *walk) span(ctx context.Context, buckets []searchBucket, before int64, most int) ([]match, error) {
+// span finds the newest matches in some buckets, at most as many as are left of
+// most, when so many are found already. It ends before its time is over only for
+// a search that has phrases.
+func (w *walk) span(ctx context.Context, buckets []searchBucket, before int64, most, found int) ([]match, error) {
+	if w.arms != nil {
+		return w.phrases(ctx, buckets, before, most, found)
+	}
+	var out []match
+	err := w.in(buckets, before).Where("w.words @@ websearch_to_tsquery('simple', ?)", CleanText(w.q.Text)).
+		Order("w.seq DESC").Limit(int64(most-found)).Scan(ctx, &out)
+	return out, translate(err)
+}
+
+// in are the results in some buckets that the search is narrowed to by other
+// things than words.
+func (w *walk) in(buckets []searchBucket, before int64) *bun.SelectQuery {
 	tags := make([]string, len(buckets))
 	for i, b := range buckets {
 		tags[i] = bucketTag(b.Bucket)
 	}
 	query := w.t.db.NewSelect().TableExpr("search_words AS w").Column("item_id", "seq").
-		Where("w.tags && ARRAY[?]::text[]", bun.List(tags)).
-		Where("w.words @@ websearch_to_tsquery('simple', ?)", CleanText(w.q.Text)).
-		Where("w.seq < ?", before).Order("w.seq DESC").Limit(int64(most))
+		Where("w.tags && ARRAY[?]::text[]", bun.List(tags)).Where("w.seq < ?", before)
 	if len(w.tags) > 0 {
 		query = query.Where("w.tags @> ARRAY[?]::text[]", bun.List(w.tags))
 	}
@@ -278,9 +297,7 @@ func (w *walk) span(ctx context.Context, buckets []searchBucket, before int64, m
 	if !w.q.Until.IsZero() {
 		query = query.Where("w.stored_at < ?", w.q.Until)
 	}
-	var found []match
-	err := query.Scan(ctx, &found)
-	return found, translate(err)
+	return query
 }
 
 // ranked orders matches by how well they fit, the newer first of equals.

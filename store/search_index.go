@@ -198,31 +198,62 @@ func (t Tx) PutWords(ctx context.Context, rows []Words) error {
 	if err := t.putMarks(ctx, rows); err != nil {
 		return err
 	}
+	words, near, err := t.takeApart(ctx, rows)
+	if err != nil {
+		return err
+	}
 	n := len(rows)
 	ids, seqs, versions, at := make([]int64, n), make([]int64, n), make([]int, n), make([]time.Time, n)
-	tags, titles, urls, texts, troubles := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	tags, troubles := make([]string, n), make([]string, n)
 	for i := range rows {
 		r := &rows[i]
 		ids[i], seqs[i], versions[i], at[i] = r.ItemID, r.Seq, r.Version, r.StoredAt
-		tags[i] = strings.Join(r.tags(), " ")
-		titles[i], urls[i], texts[i], troubles[i] = CleanText(r.Title), CleanText(r.URL), r.Text, r.Trouble
-		if r.Trouble != "" {
-			titles[i], urls[i], texts[i] = "", "", ""
-		}
+		tags[i], troubles[i] = strings.Join(r.tags(), " "), r.Trouble
 	}
-	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO search_words AS w (item_id, seq, version, stored_at, tags, trouble, words)
-		SELECT e.item_id, e.seq, e.version, e.stored_at, string_to_array(e.tags, ' '), e.trouble,
-			setweight(to_tsvector('simple', e.title), 'A') || setweight(to_tsvector('simple', e.url), 'B') || to_tsvector('simple', e.body)
-		FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
-				AS e (item_id, seq, version, stored_at, tags, title, url, body, trouble)
+	_, err = t.tx.Tx.ExecContext(ctx, `INSERT INTO search_words AS w (item_id, seq, version, stored_at, tags, trouble, words, near)
+		SELECT e.item_id, e.seq, e.version, e.stored_at, string_to_array(e.tags, ' '), e.trouble, e.words::tsvector, e.near
+		FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::bytea[])
+				AS e (item_id, seq, version, stored_at, tags, trouble, words, near)
 			JOIN results r ON r.item_id = e.item_id
 		ON CONFLICT (item_id) DO UPDATE SET seq = EXCLUDED.seq, version = EXCLUDED.version, stored_at = EXCLUDED.stored_at,
-			tags = EXCLUDED.tags, trouble = EXCLUDED.trouble, words = EXCLUDED.words WHERE w.seq < EXCLUDED.seq`,
-		ids, seqs, versions, at, tags, titles, urls, texts, troubles)
+			tags = EXCLUDED.tags, trouble = EXCLUDED.trouble, words = EXCLUDED.words, near = EXCLUDED.near WHERE w.seq < EXCLUDED.seq`,
+		ids, seqs, versions, at, tags, troubles, words, near)
 	if err != nil {
 		return translate(err)
 	}
 	return t.widenBuckets(ctx, rows)
+}
+
+// takeApart has Postgres find the words of results, each as it writes a
+// tsvector, and makes their signatures.
+func (t Tx) takeApart(ctx context.Context, rows []Words) ([]string, [][]byte, error) {
+	n := len(rows)
+	titles, urls, texts := make([]string, n), make([]string, n), make([]string, n)
+	for i := range rows {
+		if r := &rows[i]; r.Trouble == "" {
+			titles[i], urls[i], texts[i] = CleanText(r.Title), CleanText(r.URL), r.Text
+		}
+	}
+	found, err := t.tx.Tx.QueryContext(ctx, `SELECT (setweight(to_tsvector('simple', e.title), 'A')
+			|| setweight(to_tsvector('simple', e.url), 'B') || to_tsvector('simple', e.body))::text
+		FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS e (title, url, body, place) ORDER BY e.place`, titles, urls, texts)
+	if err != nil {
+		return nil, nil, translate(err)
+	}
+	defer func() { _ = found.Close() }() // Err tells what went wrong.
+	words, near := make([]string, 0, n), make([][]byte, 0, n)
+	for found.Next() {
+		var text string
+		if err := found.Scan(&text); err != nil {
+			return nil, nil, translate(err)
+		}
+		signature, err := nearOf(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		words, near = append(words, text), append(near, signature)
+	}
+	return words, near, translate(found.Err())
 }
 
 // tags are what a search is narrowed by beside words.
@@ -304,7 +335,8 @@ func (q Queries) SearchBacklog(ctx context.Context) (SearchBacklog, error) {
 // AnyUnread reports that some result is to be read, without counting.
 func (q Queries) AnyUnread(ctx context.Context) (bool, error) {
 	var is bool
-	err := q.db.NewRaw(`SELECT EXISTS (SELECT FROM search_todo) OR EXISTS (SELECT FROM search_backfill WHERE done_at IS NULL)`).Scan(ctx, &is)
+	err := q.db.NewRaw(`SELECT EXISTS (SELECT FROM search_todo) OR EXISTS (SELECT FROM search_backfill WHERE done_at IS NULL)
+		OR EXISTS (SELECT FROM search_words WHERE near IS NULL)`).Scan(ctx, &is)
 	return is, translate(err)
 }
 

@@ -80,14 +80,16 @@ func (p *Pipeline) rest(ctx context.Context) error {
 
 // Index reads the words of one group of results into the search, and marks
 // those that look empty or blocked: what was stored or replaced first and, when
-// there is no more of it, results from before there was search. It reports
+// there is no more of it, results from before there was search, and those whose
+// words were read before it was noted which stand beside each other. It reports
 // whether there may be more.
 func (p *Pipeline) Index(ctx context.Context) (bool, error) {
-	more, err := p.indexNew(ctx, indexGroup)
-	if more || err != nil {
-		return more, err
+	for _, step := range []func(context.Context, int64) (bool, error){p.indexNew, p.indexOld, p.indexNear} {
+		if more, err := step(ctx, indexGroup); more || err != nil {
+			return more, err
+		}
 	}
-	return p.indexOld(ctx, indexGroup)
+	return false, nil
 }
 
 // indexNew reads the results that are on the list. A group that fails as one is
@@ -181,6 +183,18 @@ func (p *Pipeline) indexOld(ctx context.Context, limit int64) (bool, error) {
 		err = p.store.InTx(ctx, step)
 	}
 	return more, ofIndex(err)
+}
+
+// indexNear goes one group further through results of which it isn't noted yet
+// which words stand beside each other.
+func (p *Pipeline) indexNear(ctx context.Context, limit int64) (bool, error) {
+	n := 0
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		var err error
+		n, err = tx.PutNear(ctx, limit)
+		return err
+	})
+	return n > 0, ofIndex(err)
 }
 
 // keyOlder gives results the keys by which pages are told that were stored
