@@ -93,7 +93,7 @@ func twin(name string) bool {
 		"replay-paused", "replay-planned-nothing", "replay-difference-replaced", "replay-new-nothing", "replays-none",
 		"rotation-calling", "rotation-failed", "rotation-gone", "rotation-none", "send-one-retried", "send-one-waiting",
 		"exports-none", "export-sent", "export-failed", "export-cancelled", "export-expired", "export-new-large",
-		"compare-results-same", "compare-results-missing", "compare-batches-none", "compare-batches-failed", "compare-batches-gone",
+		"compare-results-same", "compare-results-missing", "compare-batches-missing", "compare-batches-none", "compare-batches-failed", "compare-batches-gone",
 		"rerun-nothing", "schedules-none", "schedule-paused", "schedule-removed", "schedule-remove", "schedule-change",
 		"user-self", "webhook-adopt-none", "webhook-gone", "webhook-paused", "webhooks-none", "webhooks-fresh",
 	}, name)
