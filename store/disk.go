@@ -46,8 +46,8 @@ func (q Queries) SampleDisk(ctx context.Context, now time.Time) error {
 			FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace),
 		parts AS (SELECT part, sum(bytes)::bigint AS bytes FROM tables WHERE part IS NOT NULL GROUP BY part)
 		INSERT INTO disk_samples (at, part, bytes)
-		SELECT ?now, part, bytes FROM parts
-		UNION ALL SELECT ?now, 'other', greatest(0, pg_database_size(current_database()) - sum(bytes))::bigint FROM parts
+		SELECT ?now::timestamptz, part, bytes FROM parts
+		UNION ALL SELECT ?now::timestamptz, 'other', greatest(0, pg_database_size(current_database()) - sum(bytes))::bigint FROM parts
 		ON CONFLICT DO NOTHING`, named{"now": now}).Exec(ctx)
 	return translate(err)
 }

@@ -68,7 +68,7 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	props := views.BatchProps{
 		Rejected: row.Invalid+row.Duplicate > 0 && row.PrunedAt == nil, PrunedAt: orZero(row.PrunedAt),
-		ID:       idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
+		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
 		RollCall: rollCall(&row.Batch), MayCancel: mayCancelBatch(&row.Batch), CancelAt: cancelAsked(&row.Batch),
 	}
 	if props.Options, err = batchOptions(&row.Batch); err != nil {

@@ -39,7 +39,9 @@ type diskWorker struct {
 }
 
 // Work implements river.Worker. What fails is done by the next run.
-func (w *diskWorker) Work(ctx context.Context, _ *river.Job[diskArgs]) error { return w.p.SampleDisk(ctx) }
+func (w *diskWorker) Work(ctx context.Context, _ *river.Job[diskArgs]) error {
+	return w.p.SampleDisk(ctx)
+}
 
 // diskOften is the periodic task. It runs at the start too, so that the overview
 // has a first figure at once.
