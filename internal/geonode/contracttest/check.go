@@ -14,7 +14,8 @@ import (
 
 // exchange is one call under validation.
 type exchange struct {
-	input *openapi3filter.RequestValidationInput
+	contract *contract
+	input    *openapi3filter.RequestValidationInput
 }
 
 // checkRequest validates a request whose body is given apart. The exchange is nil when
@@ -31,11 +32,14 @@ func checkRequest(ctx context.Context, r *http.Request, body []byte) (*exchange,
 	clone := r.Clone(ctx)
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.ContentLength = int64(len(body))
-	x := &exchange{input: &openapi3filter.RequestValidationInput{
+	x := &exchange{contract: c, input: &openapi3filter.RequestValidationInput{
 		Request: clone, PathParams: params, Route: found, Options: options(),
 	}}
 	if err := x.checkQuery(); err != nil {
 		return x, err
+	}
+	if wanted := found.Operation.RequestBody; wanted != nil && wanted.Value != nil {
+		x.input.Options.ExcludeRequestBody = c.bodyHolds(wanted.Value.Content, r.Header.Get("Content-Type"), body)
 	}
 	if err := openapi3filter.ValidateRequest(ctx, x.input); err != nil {
 		return x, fmt.Errorf("request: %s", describe(err))
@@ -90,9 +94,20 @@ func (x *exchange) checkResponse(ctx context.Context, status int, header http.He
 	in := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: x.input, Status: status, Header: header, Options: options(),
 	}
+	in.Options.ExcludeResponseBody = x.answerHolds(status, header, body)
 	in.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(ctx, in); err != nil {
 		return fmt.Errorf("answer %d: %s", status, describe(err))
 	}
 	return nil
+}
+
+// answerHolds says that the body is what the contract wants of this status.
+func (x *exchange) answerHolds(status int, header http.Header, body []byte) bool {
+	answers := x.input.Route.Operation.Responses
+	if answers == nil {
+		return false
+	}
+	wanted := answers.Status(status)
+	return wanted != nil && wanted.Value != nil && x.contract.bodyHolds(wanted.Value.Content, header.Get("Content-Type"), body)
 }
