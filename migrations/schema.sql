@@ -1057,11 +1057,14 @@ CREATE TABLE public.search_words (
     stored_at timestamp with time zone NOT NULL,
     tags text[] NOT NULL,
     words tsvector NOT NULL,
-    trouble text DEFAULT ''::text NOT NULL
+    trouble text DEFAULT ''::text NOT NULL,
+    near bytea
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000');
 ALTER TABLE ONLY public.search_words ALTER COLUMN words SET STATISTICS 0;
 ALTER TABLE ONLY public.search_words ALTER COLUMN words SET COMPRESSION lz4;
+ALTER TABLE ONLY public.search_words ALTER COLUMN near SET STATISTICS 0;
+ALTER TABLE ONLY public.search_words ALTER COLUMN near SET STORAGE PLAIN;
 
 CREATE TABLE public.sessions (
     token_hash bytea NOT NULL,
@@ -1607,6 +1610,8 @@ CREATE INDEX schedules_kept_idx ON public.schedules USING btree (id DESC) WHERE 
 CREATE UNIQUE INDEX schedules_submit_token_key ON public.schedules USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE INDEX schedules_template_idx ON public.schedules USING btree (template_batch_id) WHERE (removed_at IS NULL);
+
+CREATE INDEX search_words_far_idx ON public.search_words USING btree (seq) WHERE (near IS NULL);
 
 CREATE INDEX search_words_idx ON public.search_words USING gin (tags, words) WITH (gin_pending_list_limit='512');
 
