@@ -111,7 +111,10 @@ func (t *Timestamp) UnmarshalJSON(b []byte) error {
 	}
 	for _, layout := range timeLayouts {
 		if at, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
-			t.Time = at.UTC()
+			// A zone can take a year of four digits to one that no database or JSON can hold.
+			if at = at.UTC(); at.Year() >= 1 && at.Year() <= 9999 {
+				t.Time = at
+			}
 			return nil
 		}
 	}

@@ -150,9 +150,13 @@ func TestCallerGivesUp(t *testing.T) {
 }
 
 // own makes a client with its own transport, as in production.
-func own(t *testing.T, base string) *geonode.Client {
+func own(t *testing.T, base string, edit ...func(*geonode.Config)) *geonode.Client {
 	t.Helper()
-	c, err := geonode.New(geonode.Config{BaseURL: base, APIKey: testKey, Now: clock, Timeouts: geonode.Timeouts{Submit: 5 * time.Second}})
+	cfg := geonode.Config{BaseURL: base, APIKey: testKey, Now: clock, Timeouts: geonode.Timeouts{Submit: 5 * time.Second}}
+	for _, e := range edit {
+		e(&cfg)
+	}
+	c, err := geonode.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,11 +88,14 @@ func (c *clock) ahead() time.Duration {
 // full seconds, and answers take their time.
 const clockNoise = 2 * time.Second
 
-// ourTime is one of the vendor's times by our clock; zero stays zero, and clocks
-// that seem to agree are taken to.
+// ourTime is one of the vendor's times by our clock; zero stays zero, as does
+// what no database can hold, and clocks that seem to agree are taken to.
 func (c *clock) ourTime(t time.Time) time.Time {
 	if ahead := c.ahead(); !t.IsZero() && ahead.Abs() > clockNoise {
-		return t.Add(-ahead)
+		t = t.Add(-ahead)
+	}
+	if !usable(t) {
+		return time.Time{}
 	}
 	return t
 }

@@ -79,12 +79,21 @@ func (s *settling) batchPages(ctx context.Context) (*pager, error) {
 			s.vendorEnd = got.CompletedAt.Time
 			return &resultPage{
 				reply: got.Reply, status: got.Status, reports: batchReports(got), invalid: got.InvalidURLs.List,
-				last:  len(got.Results) == 0 || int64(page*size) >= max(got.Total.Or(0), int64(len(carried))),
+				last:  lastOfBatch(got, carried, page, size),
 				carry: func(ctx context.Context) error { return s.carry(ctx, s.readBatch(carried, got, page, size)) },
 			}, nil
 		},
 		skip: func(ctx context.Context, offset int) (bool, error) { return s.skipItem(ctx, carried, offset) },
 	}, nil
+}
+
+// lastOfBatch reports that no page of results follows: this one is empty, or ends
+// what was sent and what the vendor counts. A count is not believed beyond twice
+// what was sent: rows may shift and show twice, but not without end.
+func lastOfBatch(got *geonode.BatchJob, carried []store.CarriedItem, page, size int) bool {
+	sent := int64(len(carried))
+	rows := min(max(got.Total.Or(0), sent), 2*sent+geonode.MaxResultPage)
+	return len(got.Results) == 0 || int64(page*size) >= rows
 }
 
 // readBatch sorts a page of results by item.

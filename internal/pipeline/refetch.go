@@ -194,7 +194,7 @@ func (r *refetching) fetchBatch(ctx context.Context, page int) (*fetchedPage, er
 	}
 	out := &fetchedPage{
 		reply: got.Reply,
-		last:  len(got.Results) == 0 || int64(page*geonode.MaxResultPage) >= max(got.Total.Or(0), int64(len(carried))),
+		last:  lastOfBatch(got, carried, page, geonode.MaxResultPage),
 	}
 	number := numberItems(carried, r.invalidURLs(got.InvalidURLs.List))
 	for i := range got.Results {
