@@ -19,13 +19,17 @@ import (
 
 // benchCmd is the measurements: each is a command of its own, in a file named after it.
 type benchCmd struct {
-	Seed     benchSeedCmd     `cmd:"" help:"Fill a database as years of work would: a million items, and all that belongs to them."`
-	Pages    benchPagesCmd    `cmd:"" help:"How long every page and fragment takes, and the search, at a million items."`
-	Growth   benchGrowthCmd   `cmd:"" help:"A database of a year held against that of the first day: what takes longer."`
-	Receiver benchReceiverCmd `cmd:"" help:"How fast deliveries are taken up, beside verification only and a transaction each."`
-	Pipeline benchPipelineCmd `cmd:"" help:"How fast URLs come home from a kind vendor, what it costs, and how late."`
-	Child    benchChildCmd    `cmd:"" hidden:"" help:"The measured side of a measurement."`
-	Poll     benchPollCmd     `cmd:"" help:"How many calls polling costs and how late it learns of ends, beside two simple ways."`
+	Seed      benchSeedCmd      `cmd:"" help:"Fill a database as years of work would: a million items, and all that belongs to them."`
+	Pages     benchPagesCmd     `cmd:"" help:"How long every page and fragment takes, and the search, at a million items."`
+	Growth    benchGrowthCmd    `cmd:"" help:"A database of a year held against that of the first day: what takes longer."`
+	Receiver  benchReceiverCmd  `cmd:"" help:"How fast deliveries are taken up, beside verification only and a transaction each."`
+	Pipeline  benchPipelineCmd  `cmd:"" help:"How fast URLs come home from a kind vendor, what it costs, and how late."`
+	Reconcile benchReconcileCmd `cmd:"" help:"How many calls the reconciler needs to find what is missing among many jobs."`
+	Export    benchExportCmd    `cmd:"" help:"How fast results are written to files, in each format, and in how much memory."`
+	Start     benchStartCmd     `cmd:"" help:"How long a server takes until it is ready."`
+	Scale     benchScaleCmd     `cmd:"" help:"What two processes bring, and what a job costs beside a million others."`
+	Child     benchChildCmd     `cmd:"" hidden:"" help:"The measured side of a measurement."`
+	Poll      benchPollCmd      `cmd:"" help:"How many calls polling costs and how late it learns of ends, beside two simple ways."`
 }
 
 // benchReport is what a measurement prints. Its names are read by programs.

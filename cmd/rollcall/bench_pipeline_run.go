@@ -66,7 +66,7 @@ func (d *driving) submitted(ctx context.Context, round, n int, kind store.Kind, 
 	if err != nil {
 		return pipelineRun{}, err
 	}
-	run, err := d.measured(ctx, process, n, func() (time.Duration, error) {
+	run, err := d.measured(ctx, []*benchProcess{process}, n, func() (time.Duration, error) {
 		began := d.now()
 		_, err := d.pipeline.Submit(ctx, pipeline.Submission{
 			Name: "bench", Kind: kind, Text: cannedURLs(round, n), Options: pipeline.Options{Formats: []string{"markdown"}},
@@ -91,25 +91,39 @@ func (d *driving) drained(ctx context.Context, round, n int) (pipelineRun, error
 	if err := d.clear(ctx); err != nil {
 		return pipelineRun{}, err
 	}
-	name := "drain" + strconv.Itoa(round)
+	return d.drain(ctx, "drain"+strconv.Itoa(round), n, 1)
+}
+
+// drain is drained beside what is in the database, by one process or by two.
+func (d *driving) drain(ctx context.Context, name string, n, processes int) (pipelineRun, error) {
 	if err := d.seedCanned(ctx, name, n, d.now()); err != nil {
 		return pipelineRun{}, err
 	}
 	if err := d.deliverAll(ctx, name, n); err != nil {
 		return pipelineRun{}, err
 	}
-	process, err := d.start(ctx, nil, true)
-	if err != nil {
-		return pipelineRun{}, err
-	}
-	run, err := d.measured(ctx, process, n, func() (time.Duration, error) {
-		if err := d.home(ctx, n); err != nil {
-			return 0, err
+	var servers []*benchProcess
+	var run pipelineRun
+	var err error
+	for len(servers) < processes && err == nil {
+		var more *benchProcess
+		if more, err = d.start(ctx, map[string]string{"ROLLCALL_LISTEN": "127.0.0.1:0"}, true); err == nil {
+			servers = append(servers, more)
 		}
-		return d.spread(ctx)
-	})
+	}
+	if err == nil {
+		run, err = d.measured(ctx, servers, n, func() (time.Duration, error) {
+			if err := d.home(ctx, n); err != nil {
+				return 0, err
+			}
+			return d.spread(ctx)
+		})
+	}
 	run.p50, run.p99 = 0, 0 // They waited for the server to start.
-	return run, errors.Join(err, process.stop())
+	for _, p := range servers {
+		err = errors.Join(err, p.stop())
+	}
+	return run, err
 }
 
 func (d *driving) deliverAll(ctx context.Context, name string, n int) error {
@@ -124,14 +138,14 @@ func (d *driving) deliverAll(ctx context.Context, name string, n int) error {
 }
 
 // measured runs do, which returns how long its part took, between two readings.
-func (d *driving) measured(ctx context.Context, process *benchProcess, n int, do func() (time.Duration, error)) (pipelineRun, error) {
+func (d *driving) measured(ctx context.Context, servers []*benchProcess, n int, do func() (time.Duration, error)) (pipelineRun, error) {
 	run := pipelineRun{urls: n}
-	m, err := newMeter(ctx, d.store, process.pid)
+	m, err := newMeter(ctx, d.store, servers...)
 	if err != nil {
 		return run, err
 	}
 	calls := d.calls.total()
-	counted, err := process.counts()
+	counted, err := statementsOf(servers)
 	if err != nil {
 		return run, err
 	}
@@ -146,18 +160,34 @@ func (d *driving) measured(ctx context.Context, process *benchProcess, n int, do
 	if err != nil {
 		return run, err
 	}
-	counts, err := process.counts()
+	counts, err := statementsOf(servers)
 	if err != nil {
 		return run, err
 	}
-	mem, err := readMemory(process.pid)
+	mem, err := readMemory(servers[0].pid)
 	if err != nil {
 		return run, err
 	}
-	run.used, run.calls, run.statements, run.peak = after.minus(before), d.calls.total()-calls, counts.Statements-counted.Statements, mem.peak
+	run.used, run.calls, run.statements, run.peak = after.minus(before), d.calls.total()-calls, counts-counted, mem.peak
 	run.p50, run.p99, err = d.latencies(ctx)
 	return run, err
 }
+
+// statementsOf is how many statements the processes have sent together.
+func statementsOf(servers []*benchProcess) (int64, error) {
+	var sum int64
+	for _, p := range servers {
+		counts, err := p.counts()
+		if err != nil {
+			return 0, err
+		}
+		sum += counts.Statements
+	}
+	return sum, nil
+}
+
+// newest is the batch of the run; what is in the database besides is not looked at, as it may be much.
+const newest = `(SELECT max(id) FROM batches)`
 
 // home waits until all n items are stored, and the jobs that carried them closed.
 func (d *driving) home(ctx context.Context, n int) error {
@@ -166,28 +196,32 @@ func (d *driving) home(ctx context.Context, n int) error {
 	tick := time.NewTicker(benchPollEvery)
 	defer tick.Stop()
 	for {
-		stored, err := d.count(ctx, `SELECT coalesce(sum(accepted - outstanding - failed - cancelled), 0) FROM batches`)
+		stored, err := d.count(ctx, `SELECT accepted - outstanding - failed - cancelled FROM batches WHERE id = `+newest)
 		if err != nil {
 			return err
 		}
-		open, err := d.count(ctx, `SELECT count(*) FROM jobs WHERE state <> 'settled'`)
-		if err != nil {
-			return err
-		}
-		if stored == int64(n) && open == 0 {
-			return d.holds(ctx, n)
+		if stored == int64(n) {
+			if done, err := d.allClosed(ctx); err != nil || done {
+				return errors.Join(err, d.holds(ctx, n))
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d URLs are stored and %d jobs open: %w", stored, n, open, ctx.Err())
+			return fmt.Errorf("%d of %d URLs are stored: %w", stored, n, ctx.Err())
 		case <-tick.C:
 		}
 	}
 }
 
+func (d *driving) allClosed(ctx context.Context) (bool, error) {
+	open, err := d.count(ctx, `SELECT count(*) FROM jobs WHERE state <> 'settled' AND batch_id = `+newest)
+	return open == 0, err
+}
+
 // holds counts the results themselves.
 func (d *driving) holds(ctx context.Context, n int) error {
-	results, err := d.count(ctx, `SELECT count(*) FROM results JOIN items ON items.id = item_id WHERE state = 'stored' AND markdown IS NOT NULL`)
+	results, err := d.count(ctx, `SELECT count(*) FROM results JOIN items ON items.id = item_id
+		WHERE state = 'stored' AND markdown IS NOT NULL AND batch_id = `+newest)
 	if err == nil && results != int64(n) {
 		err = fmt.Errorf("%d results are in the database, and %d URLs were sent", results, n)
 	}
@@ -197,7 +231,7 @@ func (d *driving) holds(ctx context.Context, n int) error {
 // latest is when the last job closed.
 func (d *driving) latest(ctx context.Context) (time.Time, error) {
 	var at time.Time
-	if err := d.store.SQL().QueryRowContext(ctx, `SELECT max(ended_at) FROM jobs`).Scan(&at); err != nil {
+	if err := d.store.SQL().QueryRowContext(ctx, `SELECT max(ended_at) FROM jobs WHERE batch_id = `+newest).Scan(&at); err != nil {
 		return at, fmt.Errorf("when the last job closed: %w", err)
 	}
 	return at, nil
@@ -205,18 +239,17 @@ func (d *driving) latest(ctx context.Context) (time.Time, error) {
 
 // spread is the time between the first job that closed and the last.
 func (d *driving) spread(ctx context.Context) (time.Duration, error) {
-	micros, err := d.count(ctx, `SELECT (extract(epoch FROM max(ended_at) - min(ended_at)) * 1000000)::bigint FROM jobs`)
+	micros, err := d.count(ctx, `SELECT (extract(epoch FROM max(ended_at) - min(ended_at)) * 1000000)::bigint FROM jobs WHERE batch_id = `+newest)
 	return time.Duration(micros) * time.Microsecond, err
 }
 
-// latencies are from the delivery to the first result of its job in batch mode, else to the close of the job, which is
-// later than the commit of its result.
+// latencies are from the delivery to the first result of its job in batch mode, else to the close of the job.
 func (d *driving) latencies(ctx context.Context) (float64, float64, error) {
 	var p50, p99 float64
-	err := d.store.SQL().QueryRowContext(ctx, `WITH arrived AS (SELECT vendor_job_id, min(received_at) AS at FROM deliveries GROUP BY vendor_job_id),
-			took AS (SELECT extract(epoch FROM CASE j.kind WHEN 'extract' THEN j.ended_at
-					ELSE (SELECT min(stored_at) FROM results r WHERE r.job_id = j.id) END - a.at) * 1000 AS ms
-				FROM jobs j JOIN arrived a USING (vendor_job_id) WHERE j.settle_net = 'webhook')
+	err := d.store.SQL().QueryRowContext(ctx, `WITH took AS (SELECT extract(epoch FROM CASE j.kind WHEN 'extract' THEN j.ended_at
+				ELSE (SELECT min(stored_at) FROM results r WHERE r.job_id = j.id) END
+				- (SELECT min(received_at) FROM deliveries d WHERE d.vendor_job_id = j.vendor_job_id AND d.vendor_job_id <> '')) * 1000 AS ms
+			FROM jobs j WHERE j.settle_net = 'webhook' AND j.batch_id = `+newest+`)
 		SELECT coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), 0), coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY ms), 0)
 		FROM took`).Scan(&p50, &p99)
 	if err != nil {

@@ -76,33 +76,41 @@ func readMemory(pid int) (memory, error) {
 	return m, nil
 }
 
-// meter reads CPU times: of the measured process, of all of Postgres, and of this process, which makes the load.
+// meter reads CPU times: of the measured processes, of all of Postgres, and of this process, which makes the load.
 type meter struct {
-	server     int
+	servers    []int
 	postmaster int
 }
 
 // newMeter finds the server behind the store. One that is shared counts with all that others do on it.
-func newMeter(ctx context.Context, s *store.Store, server int) (*meter, error) {
+func newMeter(ctx context.Context, s *store.Store, servers ...*benchProcess) (*meter, error) {
 	var backend int
 	if err := s.SQL().QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {
 		return nil, fmt.Errorf("find the database's processes: %w", err)
 	}
 	stat, err := readProc(backend)
-	return &meter{server: server, postmaster: stat.parent}, err
+	m := &meter{postmaster: stat.parent}
+	for _, p := range servers {
+		m.servers = append(m.servers, p.pid)
+	}
+	return m, err
 }
 
 func (m *meter) read() (usage, error) {
-	server, err := readProc(m.server)
-	if err != nil {
-		return usage{}, err
+	var servers time.Duration
+	for _, pid := range m.servers {
+		server, err := readProc(pid)
+		if err != nil {
+			return usage{}, err
+		}
+		servers += server.own
 	}
 	load, err := readProc(os.Getpid())
 	if err != nil {
 		return usage{}, err
 	}
 	postgres, err := m.readPostgres()
-	return usage{server: server.own, postgres: postgres, load: load.own}, err
+	return usage{server: servers, postgres: postgres, load: load.own}, err
 }
 
 // readPostgres adds up the postmaster, its processes, and those that have ended.

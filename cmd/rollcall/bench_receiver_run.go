@@ -87,7 +87,7 @@ func (r *receiving) run(ctx context.Context, cell receiverCell, name string, n i
 // send measures one load.
 func (r *receiving) send(ctx context.Context, process *benchProcess, cell receiverCell, requests [][]byte) (receiverRun, error) {
 	var out receiverRun
-	m, err := newMeter(ctx, r.store, process.pid)
+	m, err := newMeter(ctx, r.store, process)
 	if err != nil {
 		return out, err
 	}

@@ -176,6 +176,29 @@ func (w *benchWorld) seedCanned(ctx context.Context, run string, n int, now time
 	return w.maintain(ctx)
 }
 
+// seedSettled writes n extract jobs into the database that are settled long since, each with its item. What they brought
+// is left out: settling others never reads it.
+func (w *benchWorld) seedSettled(ctx context.Context, run string, n int, now time.Time) error {
+	_, err := w.store.SQL().ExecContext(ctx, `WITH batch AS (
+			INSERT INTO batches (name, kind, options, created_at, submitted, accepted, stored_webhook, ended_at)
+			VALUES ($1, 'extract', '{"formats":["markdown"]}', $3::timestamptz, $2::int, $2::int, $2::int, $3) RETURNING id),
+		made AS (
+			INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, accepted_at, vendor_job_id, account, call_no,
+				ended_at, settle_net, webhook_at)
+			SELECT batch.id, 'extract', 'settled', 'submit', '', 1, $3, $3, $1 || '-' || n, $4, 1, $3, 'webhook', $3
+			FROM batch, generate_series(1, $2::int) n RETURNING id, vendor_job_id),
+		carried AS (
+			INSERT INTO items (batch_id, position, url, url_hash, created_at, current_job_id, state, net, ended_at)
+			SELECT batch.id, n - 1, 'https://canned.sandbox.test/' || $1 || '/' || n, sha256(($1 || n)::bytea), $3, made.id, 'stored', 'webhook', $3
+			FROM batch, generate_series(1, $2::int) n JOIN made ON made.vendor_job_id = $1 || '-' || n RETURNING id, current_job_id)
+		INSERT INTO job_items (job_id, input_index, item_id, outcome, reported_at) SELECT current_job_id, 0, id, 'stored', $3 FROM carried`,
+		cannedPrefix+run, n, now.UTC(), fingerprint(w.config.GeonodeScraperAPIKey))
+	if err != nil {
+		return fmt.Errorf("write settled jobs: %w", err)
+	}
+	return w.maintain(ctx)
+}
+
 // maintain does what autovacuum would do in its own time, so that it falls into no run.
 func (w *benchWorld) maintain(ctx context.Context) error {
 	if _, err := w.store.SQL().ExecContext(ctx, `ANALYZE batches, jobs, items, job_items`); err != nil {
