@@ -200,7 +200,7 @@ func (s *stack) openPipeline(ctx context.Context, tune func(*pipeline.Config)) e
 		return err
 	}
 	if err := p.CheckKey(ctx); errors.Is(err, pipeline.ErrSealed) {
-		return errors.New("ROLLCALL_SECRET_KEY is not the key that this database was begun with: use that one, which may lie in another data folder")
+		return errors.New("ROLLCALL_SECRET_KEY is not the key that this database was begun with: use that one, which may lie in another data folder; if it is lost for good, \"rollcall secrets begin-anew\" says what goes with it")
 	} else if err != nil {
 		return err
 	}

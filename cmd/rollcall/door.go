@@ -26,10 +26,18 @@ const (
 	bodyTimeout = 2 * time.Minute
 )
 
+// doorBounds are how long a client may take: tests shorten them.
+type doorBounds struct{ header, body, answer, idle time.Duration }
+
+func defaultBounds() doorBounds {
+	return doorBounds{header: headerTimeout, body: bodyTimeout, answer: answerTimeout, idle: idleTimeout}
+}
+
 // door is an HTTP server with an orderly begin and end: it answers 503 until admit, and again from refuseNew on while
 // what is in flight goes on; close ends it.
 type door struct {
 	listener net.Listener
+	bounds   doorBounds
 	server   *http.Server
 	now      func() time.Time
 	ended    chan struct{} // Closed when the server has ended; failure tells why, if it wasn't close.
@@ -44,9 +52,17 @@ type door struct {
 
 // openDoor answers on the listener until close.
 func openDoor(listener net.Listener, log *slog.Logger, now func() time.Time) *door {
-	d := &door{listener: listener, now: now, ended: make(chan struct{}), idle: make(chan struct{})}
+	return openDoorWithin(listener, defaultBounds(), log, now)
+}
+
+// openDoorWithin is openDoor with other bounds. HTTP/1.1 is all that it speaks: HTTP/2 needs TLS, which ends before us,
+// and a connection that asks to be upgraded to it stays what it is.
+func openDoorWithin(listener net.Listener, bounds doorBounds, log *slog.Logger, now func() time.Time) *door {
+	d := &door{
+		listener: listener, bounds: bounds, now: now, ended: make(chan struct{}), idle: make(chan struct{}),
+	}
 	d.server = &http.Server{
-		Handler: d, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: d, ReadHeaderTimeout: bounds.header, IdleTimeout: bounds.idle, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go func() {
@@ -67,6 +83,11 @@ func (d *door) admit(next http.Handler) {
 
 // ServeHTTP lets a request in, unless the process isn't ready yet or is about to end.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 { // net/http hands on the preface of HTTP/2 as if it were a request.
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		return
+	}
 	next := d.enter()
 	if next == nil {
 		refuse(w, r)
@@ -82,9 +103,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *door) bound(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	// The errors would mean a connection that knows no deadlines, which net/http has not.
-	_ = control.SetWriteDeadline(d.now().Add(answerTimeout))
+	_ = control.SetWriteDeadline(d.now().Add(d.bounds.answer))
 	if r.ContentLength != 0 {
-		_ = control.SetReadDeadline(d.now().Add(bodyTimeout))
+		_ = control.SetReadDeadline(d.now().Add(d.bounds.body))
 	}
 }
 

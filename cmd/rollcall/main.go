@@ -36,6 +36,8 @@ type commands struct {
 	Submit    submitCmd    `cmd:"" help:"Submit the good lines of a file as a batch; the running server fetches them."`
 	Rerun     rerunCmd     `cmd:"" help:"Run a batch again, or only its failures, as a new batch tied to it."`
 	Preflight preflightCmd `cmd:"" help:"Say of each line of a file whether its URL would be sent; exit 1 when one is invalid."`
+	Backup    backupCmd    `cmd:"" help:"Write the whole database into one file, while the server runs or not."`
+	Restore   restoreCmd   `cmd:"" help:"Bring a backup into an empty database, while no server runs."`
 	Secrets   secretsCmd   `cmd:"" help:"Look after what is encrypted at rest."`
 	Verify    verifyCmd    `cmd:"" help:"Verify the stored bytes of a delivery again; exit 1 with the reason when no secret does."`
 	Health    healthCmd    `cmd:"" help:"Ask the running server whether it is ready; exit 0 or 1."`

@@ -127,6 +127,10 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 		return err
 	}
 	c, err := p.prepare(ctx, job)
+	if errors.Is(err, errHeadersLost) {
+		_, _, err := p.withdraw(ctx, store.Scope{JobIDs: []int64{job.ID}}, "withdrawn", errHeadersLost.Error())
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("prepare job %d: %w", job.ID, err)
 	}
@@ -212,6 +216,9 @@ func (p *Pipeline) readOptions(b *store.Batch) (Options, map[string]string, erro
 	plain, err := p.sealer.open(headersPlace, b.HeadersSealed)
 	if err != nil {
 		return o, nil, err
+	}
+	if len(plain) == 0 {
+		return o, nil, fmt.Errorf("batch %d: %w", b.ID, errHeadersLost)
 	}
 	var headers map[string]string
 	if err := json.Unmarshal(plain, &headers); err != nil {

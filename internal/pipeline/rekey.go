@@ -64,13 +64,17 @@ func Rekey(ctx context.Context, s *store.Store, oldKey, newKey []byte, now time.
 	return done, nil
 }
 
-// rekeying takes sealed values from one key to another.
+// rekeying takes sealed values from one key to another; without the one before,
+// nothing is left of them.
 type rekeying struct {
 	before, after *sealer
 	now           time.Time
 }
 
 func (r rekeying) reseal(place string, sealed []byte) ([]byte, error) {
+	if r.before == nil {
+		return r.after.seal(place, nil), nil
+	}
 	plain, err := r.before.open(place, sealed)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"rollcall/store/embedded"
+)
+
+// backupCmd writes the database into a file that restoreCmd, and pg_restore, read.
+type backupCmd struct {
+	File string `arg:"" type:"path" help:"The file to write; one that is there is replaced once the new one is whole."`
+}
+
+// Run dumps what the database was at one moment; a server that runs goes on.
+func (c *backupCmd) Run(ctx context.Context, a *app) error {
+	return a.withDatabase(ctx, func(ctx context.Context, s *stack) error {
+		file, err := os.CreateTemp(filepath.Dir(c.File), ".rollcall-backup-") // CreateTemp uses mode 0600.
+		if err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		defer func() { _ = os.Remove(file.Name()) }() // It is gone when all went well.
+		dump, err := s.tool(ctx, "pg_dump", "--format=custom", "--no-owner", "--no-privileges")
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		dump.Stdout = file
+		err = runTool(dump)
+		info, statErr := file.Stat()
+		if err := errors.Join(err, statErr, file.Sync(), file.Close()); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		if err := os.Rename(file.Name(), c.File); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		_, err = fmt.Fprintf(a.out, "wrote %s, %d bytes\nThe key that opens its secrets is not in it: keep a copy of ROLLCALL_SECRET_KEY, or of %s, in another place.\n",
+			c.File, info.Size(), filepath.Join(string(a.config.DataDir), "secret.key"))
+		return err
+	})
+}
+
+// restoreCmd brings back what backupCmd wrote.
+type restoreCmd struct {
+	File string `arg:"" type:"existingfile" help:"The backup."`
+}
+
+// Run fills an empty database, in one transaction; one that holds anything is left as it is.
+func (c *restoreCmd) Run(ctx context.Context, a *app) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	s := newStack(a.config, a.log, a.now)
+	err := s.ownDatabase(ctx)
+	if err == nil {
+		err = c.restore(ctx, s)
+	}
+	if err := errors.Join(err, s.close(ctx)); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	_, err = fmt.Fprintf(a.out, "restored. Before the server starts, give it the key of then: ROLLCALL_SECRET_KEY, or %s (mode 0600).\nIs it lost, run: rollcall secrets begin-anew\n",
+		filepath.Join(string(a.config.DataDir), "secret.key"))
+	return err
+}
+
+func (c *restoreCmd) restore(ctx context.Context, s *stack) error {
+	if err := emptyDatabase(ctx, s.dsn); err != nil {
+		return err
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // It was only read.
+	// Through standard input, as the folder may be closed to whoever runs the tool.
+	tool, err := s.tool(ctx, "pg_restore", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error")
+	if err != nil {
+		return err
+	}
+	tool.Stdin = file
+	return runTool(tool)
+}
+
+// emptyDatabase refuses a database that holds a table.
+func emptyDatabase(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	var tables int
+	err = conn.QueryRow(ctx, `SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace`).Scan(&tables)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	if tables > 0 {
+		return fmt.Errorf("the database is not empty (%d tables), and nothing was changed: name an empty one, or a new ROLLCALL_DATA_DIR", tables)
+	}
+	return nil
+}
+
+// tool is a program of PostgreSQL, on the stack's database. The password goes through the environment: others may read
+// command lines.
+func (s *stack) tool(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	path := name
+	if dir := s.toolDir(ctx); dir != "" {
+		path = filepath.Join(dir, name)
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		return nil, fmt.Errorf("%s is needed, of the server's version or newer (Debian: apt-get install postgresql-client): %w", name, err)
+	}
+	u, err := url.Parse(s.dsn)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL can't be read")
+	}
+	env := os.Environ()
+	if password, ok := u.User.Password(); ok {
+		env, u.User = append(env, "PGPASSWORD="+password), url.User(u.User.Username())
+	}
+	cmd := exec.CommandContext(ctx, path, append(args, "--dbname="+u.String())...) //nolint:gosec // The folder is a setting or a known place.
+	cmd.Env = env
+	return cmd, nil
+}
+
+// toolDir is where the programs lie that fit the private Postgres; for another server the PATH says.
+func (s *stack) toolDir(ctx context.Context) string {
+	if s.config.DatabaseURL != "" {
+		if _, err := exec.LookPath("pg_dump"); err == nil {
+			return ""
+		}
+	}
+	if s.config.PostgresBin != "" {
+		return s.config.PostgresBin
+	}
+	if found, err := embedded.FindBinaries(ctx); err == nil {
+		return found.Dir
+	}
+	return ""
+}
+
+// runTool runs a program; what it says is part of the error.
+func runTool(cmd *exec.Cmd) error {
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}
