@@ -171,6 +171,11 @@ func (d *drill) diedAtStep(server *child, since time.Time) bool {
 // endPostgres ends the database server, whose keeper starts it again, and waits until it answers.
 func (d *drill) endPostgres(ctx context.Context, kind string, sig syscall.Signal) error {
 	pid := d.private.PID()
+	select {
+	case <-d.private.Done():
+		return fmt.Errorf("the private Postgres is gone: %w", d.private.Err())
+	default:
+	}
 	if pid == 0 {
 		return nil // It is being started.
 	}

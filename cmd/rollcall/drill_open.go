@@ -112,7 +112,7 @@ func (c *drillCmd) settings(given *Config) (*Config, error) {
 	config.DatabaseURL, config.SecretKey, config.DataDir = "", hex.EncodeToString(key), ""
 	config.GeonodeScraperAPIKey = "drill-" + rand.Text()
 	config.DatabaseConnections, config.ShutdownGrace = 12, 15*time.Second
-	config.VendorTimeout = 5 * time.Second
+	config.VendorTimeout = drillVendorTimeout
 	return &config, nil
 }
 
@@ -142,8 +142,12 @@ func (d *drill) build(ctx context.Context) error {
 	return d.registerWebhooks(ctx)
 }
 
-// drillURLsPerJob keeps jobs small, so that many are under way at any moment.
-const drillURLsPerJob = 25
+const (
+	// drillURLsPerJob keeps jobs small, so that many are under way at any moment.
+	drillURLsPerJob = 25
+	// drillVendorTimeout is past the vendor's slowest answers.
+	drillVendorTimeout = 5 * time.Second
+)
 
 // startVendor starts the sandbox as a process.
 func (d *drill) startVendor(ctx context.Context) error {
@@ -221,7 +225,7 @@ func (d *drill) serverVars(address string) map[string]string {
 		"ROLLCALL_VENDOR_RPS": "100", "ROLLCALL_VENDOR_TIMEOUT": d.config.VendorTimeout.String(), "ROLLCALL_CLAIM_LEASE": "7s",
 	}
 	if give := d.cmd.giveUpAfter(); give > 0 {
-		vars["ROLLCALL_GIVE_UP_AFTER"] = give.String()
+		vars["ROLLCALL_GIVE_UP_AFTER"], vars["ROLLCALL_POLL_MAX_WAIT"] = give.String(), (give / 4).String()
 	}
 	return vars
 }

@@ -38,7 +38,7 @@ const (
 	vendorGap = 6 * time.Second // How long a mix of the vendor's faults stays.
 	mixSize   = 5
 	// pgGap keeps deaths of Postgres apart, so that its keeper doesn't give it up.
-	pgGap = 25 * time.Second
+	pgGap = 90 * time.Second
 	// giveUpLate is late enough for jobs that do end, whatever happens to them.
 	giveUpLate = 8 * time.Minute
 	// bigClockStep bounds the steps of a clock: what a clock that was ahead put off waits for as long as that.

@@ -150,6 +150,12 @@ func TestDrillScript(t *testing.T) {
 	if text(acts) != text(same) || text(acts) == text(other) {
 		t.Error("a seed must decide the script, and nothing else")
 	}
+	d := &drill{demo: &demo{stack: newStack(readConfig(t, nil), slog.New(slog.DiscardHandler), time.Now)}, cmd: &cmd, balancer: "http://127.0.0.1:1"}
+	d.config.VendorTimeout = drillVendorTimeout
+	d.config.SecretKey = strings.Repeat("ab", 32)
+	if err := readConfig(t, d.serverVars("127.0.0.1:2")).Check(); err != nil {
+		t.Errorf("no server would start: %v", err)
+	}
 	kinds, faults := map[string]int{}, map[string]bool{}
 	for _, a := range acts {
 		kinds[a.kind]++
