@@ -24,6 +24,7 @@ type benchPagesCmd struct {
 	Only     string `placeholder:"TEXT" help:"Only routes and searches that have this in their name."`
 	Large    int64  `default:"50000" help:"Rows from which on a table is a large one, which no page may read from end to end."`
 	NoScans  bool   `hidden:"" help:"Explain with enable_seqscan off, for a small database."`
+	Recount  bool   `help:"Recount every batch first, as doctor does."`
 }
 
 // The kinds of rows.
@@ -96,6 +97,11 @@ func (c *benchPagesCmd) measure(ctx context.Context, a *app, s *stack) (benchRep
 	if report.Machine, err = thisMachine(ctx, s.store); err != nil {
 		return report, err
 	}
+	if c.Recount {
+		if err := recountSeeded(ctx, s); err != nil {
+			return report, err
+		}
+	}
 	r, err := openReader(ctx, s)
 	if err != nil {
 		return report, err
@@ -120,6 +126,22 @@ func (c *benchPagesCmd) measure(ctx context.Context, a *app, s *stack) (benchRep
 	slices.SortStableFunc(report.Rows, func(x, y pageRow) int { return cmp.Compare(y.P95, x.P95) })
 	report.Aims = pageAims(report.Rows)
 	return report, nil
+}
+
+// recountSeeded compares the counters of the batches with their rows.
+func recountSeeded(ctx context.Context, s *stack) error {
+	for after := int64(0); ; {
+		differences, last, err := s.store.RecountBatches(ctx, after, recountPage)
+		switch {
+		case err != nil:
+			return fmt.Errorf("recount the batches: %w", err)
+		case len(differences) > 0:
+			return fmt.Errorf("the counters differ from the rows: %+v", differences)
+		case last == 0:
+			return nil
+		}
+		after = last
+	}
 }
 
 // rows are those of all routes that GET answers, and of all kinds of searches. A route that nobody has given addresses is an

@@ -49,10 +49,7 @@ func (p *picks) ids(query string, args ...any) []string {
 
 // one is the first of ids, "0" without any.
 func (p *picks) one(query string, args ...any) string {
-	if ids := p.ids(query, args...); len(ids) > 0 {
-		return ids[0]
-	}
-	return "0"
+	return first(p.ids(query, args...))
 }
 
 // deep is where a list by time and id goes on, far from its beginning: after that share of its rows.
@@ -118,9 +115,9 @@ func (p *picks) work(out map[string][]string) {
 			"/batches/:id/items?url=pages%2F77", "/batches/:id/items?url=nosuchpage", "/batches/:id/items?http=4xx", "/batches/:id/items?min_bytes=9000",
 			"/batches/:id/items?min_ms=3000&net=webhook", "/batches/:id/items?state=stored&mark=empty", "/batches/:id/items?code=TIMEOUT")...)
 	out["/batches/:id/items"] = append(out["/batches/:id/items"], perID(crawls, "/batches/:id/items?view=table",
-		"/batches/:id/items?parent="+p.one(`SELECT item_id FROM crawl_pages WHERE depth = 2 LIMIT 1`))...)
+		"/batches/:id/items?parent="+p.one(`SELECT c.item_id FROM crawl_pages c JOIN items i ON i.id = c.item_id WHERE i.batch_id = $1 AND c.depth = 2 LIMIT 1`, first(crawls)))...)
 	out["/batches/:id/rejected.csv"] = perID(largest, "/batches/:id/rejected.csv")
-	out["/batches/:id/items/rows"] = perID(single, "/batches/:id/items/rows?"+rowIDs(p.ids(`SELECT id FROM items WHERE batch_id = $1 ORDER BY position LIMIT 50`, single[0])))
+	out["/batches/:id/items/rows"] = perID(single, "/batches/:id/items/rows?"+rowIDs(p.ids(`SELECT id FROM items WHERE batch_id = $1 ORDER BY position LIMIT 50`, first(largest))))
 	out["/batches/:id/stuck"] = perID(append(open, single...), "/batches/:id/stuck", "/batches/:id/stuck?part=1")
 	out["/batches/:id/live"] = perID(batches, "/batches/:id/live")
 	out["/batches/:id/cancel"] = perID(append(open, largest...), "/batches/:id/cancel")
@@ -136,6 +133,14 @@ func (p *picks) work(out map[string][]string) {
 	out["/jobs/:id/live"] = perID(jobs[:2], "/jobs/:id/live")
 	out["/jobs/cancel"] = []string{"/jobs/cancel?job=" + strings.Join(p.ids(`SELECT id FROM jobs ORDER BY id DESC LIMIT 20`), "&job=")}
 	out["/batches/:id/export"] = perID(single, "/batches/:id/export?format=csv", "/batches/:id/export?format=jsonl")
+}
+
+// first is the first id, "0" without any.
+func first(ids []string) string {
+	if len(ids) == 0 {
+		return "0"
+	}
+	return ids[0]
 }
 
 func rowIDs(ids []string) string { return "id=" + strings.Join(ids, "&id=") }
