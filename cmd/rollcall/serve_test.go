@@ -63,7 +63,9 @@ func TestServeRefusesAnotherKey(t *testing.T) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
+	known := d.recordSecrets(t)
 	password := "correct horse battery"
+	known.secrets["password"], known.secrets["custom header"] = password, "planted-header-value"
 	run := start(t, d.vars, "serve")
 	base := run.address()
 	if got := statusOf(t.Context(), base+"/readyz"); got != http.StatusOK {
@@ -73,12 +75,12 @@ func TestServe(t *testing.T) {
 	if got := statusOf(t.Context(), setUp); got != http.StatusOK {
 		t.Errorf("%s: got %d, want the form of the first admin", setUp, got)
 	}
-	mustRun(t, d.vars, "webhook", "register")
-	if err := d.addUser(t.Context(), "alice", store.RoleAnalyst, password); err != nil {
+	printed := mustRun(t, d.vars, "webhook", "register")
+	if err := d.addUser(t.Context(), "alice", store.RoleAdmin, password); err != nil {
 		t.Fatal(err)
 	}
 	browser := signIn(t, base, "alice", password)
-	form := url.Values{"urls": {"https://shop.sandbox.test/item/1\nhttps://news.sandbox.test/story/2"}, "name": {"two pages"}, "format": {"markdown", "html"}}
+	form := url.Values{"urls": {"https://shop.sandbox.test/item/1\nhttps://news.sandbox.test/story/2"}, "name": {"two pages"}, "format": {"markdown", "html"}, "headers": {"X-Token: planted-header-value"}}
 	form.Set("csrf_token", browser.token(base+"/batches/new"))
 	location := browser.post(base+"/batches", form)
 	if !strings.HasPrefix(location, "/batches/") {
@@ -91,9 +93,14 @@ func TestServe(t *testing.T) {
 	if b := d.until(id, 30*time.Second, func(b *store.Batch) bool { return b.Outstanding == 0 }); b.Stored() != 2 {
 		t.Errorf("got %+v, want two stored", b)
 	}
+	printed += mustRun(t, d.vars, "webhook", "rotate", "1") + mustRun(t, d.vars, "doctor")
+	d.noLeaks(t, known, browser, base, printed)
 	run.signal(os.Interrupt)
 	if code := run.exit(30 * time.Second); code != 0 {
 		t.Errorf("exit %d, want 0", code)
+	}
+	if found, err := leaks(strings.NewReader(run.log.String()), known.secrets); err != nil || len(found) > 0 {
+		t.Errorf("the log holds %v, %v", found, err)
 	}
 }
 
