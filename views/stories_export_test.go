@@ -31,10 +31,12 @@ func exportStories() []story {
 	}
 	large := form
 	large.Rows, large.Bytes, large.TooLarge, large.Format = views.Count{N: 20_000, Known: true, More: true}, views.Count{N: 180_000_000, Known: true, More: true}, true, "parquet"
+	again := one(rows[0], true)
+	again.Begun = 2
 	return []story{
 		{"exports", views.Exports(views.ExportsProps{Layout: l, Rows: rows, Live: true, Self: "/exports", Keep: 72 * time.Hour, Pager: views.Pager{Older: "/exports?from=abc"}})},
 		{"exports-none", views.Exports(views.ExportsProps{Layout: l, Everyone: true, Keep: 72 * time.Hour, Self: "/exports"})},
-		{"export-running", views.Export(one(rows[0], true))},
+		{"export-running", views.Export(again)},
 		{"export-done", views.Export(one(rows[2], false))},
 		{"export-sent", views.Export(one(rows[3], false))},
 		{"export-failed", views.Export(one(rows[5], false))},

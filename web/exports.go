@@ -93,7 +93,7 @@ func (s *Server) export(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := views.ExportProps{ExportRow: exportRow(e, s.now()), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Choices: choiceWords(e.Choices)}
+	props := views.ExportProps{ExportRow: exportRow(e, s.now()), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Choices: choiceWords(e.Choices), Begun: e.Claim}
 	if props.Layout, err = s.layout(c, e.Name, views.SectionExports); err != nil {
 		return err
 	}

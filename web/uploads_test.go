@@ -2,8 +2,10 @@ package web
 
 import (
 	"bytes"
+	"io"
 	"mime/multipart"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -66,5 +68,54 @@ func TestUploadsAreBounded(t *testing.T) {
 	v.wantAt(send("large.csv", large), "/preflights/3")
 	if free := b.server.uploads.budget.free; free != maxUploads {
 		t.Errorf("free after all: got %d, want %d", free, maxUploads)
+	}
+}
+
+// TestSlowUploadsHoldNothing: as many slow uploads as are read at once, half of which came, neither take a place from
+// others nor keep a transaction open, and what is given up leaves nothing.
+func TestSlowUploadsHoldNothing(t *testing.T) {
+	t.Parallel()
+	b := setupIdle(t)
+	v := b.as(t, store.RoleAnalyst)
+	ended := make(chan error, 2)
+	var slow []*io.PipeWriter
+	for range 2 {
+		body, in := io.Pipe()
+		form := multipart.NewWriter(in)
+		r := v.request(http.MethodPost, "/preflights", body)
+		r.Header.Set("Content-Type", form.FormDataContentType())
+		go func() {
+			answer, err := v.client.Do(r)
+			if err == nil {
+				err = answer.Body.Close()
+			}
+			ended <- err
+		}()
+		part, err := form.CreateFormFile("file", "slow.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := []byte("https://a.test/1\n")
+		if _, err := part.Write(bytes.Repeat(line, (12<<20)/len(line))); err != nil { // More than lies on the way: the server reads it.
+			t.Fatal(err)
+		}
+		slow = append(slow, in)
+	}
+	for _, path := range []string{"/preflights/1", "/preflights/2"} {
+		v.wantAt(v.submit("/preflights", url.Values{"format": {"html"}, "urls": {"https://a.test/1\nnonsense"}}), path)
+	}
+	if n := b.id(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`); n != 0 {
+		t.Errorf("%d transactions are open while uploads come", n)
+	}
+	for _, in := range slow {
+		_ = in.CloseWithError(io.ErrUnexpectedEOF) // As a client that goes away.
+	}
+	for range slow {
+		if err := <-ended; err == nil {
+			t.Error("an upload that was given up was answered as a whole one")
+		}
+	}
+	if n := b.id(t, `SELECT count(*) FROM preflights`); n != 2 {
+		t.Errorf("%d preflights are kept, want those of the two whole uploads", n)
 	}
 }
