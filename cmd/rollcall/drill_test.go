@@ -184,7 +184,7 @@ func TestDrillSeeds(t *testing.T) {
 	for _, seed := range []uint64{1} {
 		dir := t.TempDir()
 		cmd := drillCmd{
-			URLs: 40, Processes: 2, Kills: 3, Seed: seed, Deadline: 4 * time.Minute, Faults: "none",
+			URLs: 40, Processes: 1, Kills: 2, Seed: seed, Deadline: 4 * time.Minute, Faults: "none",
 			HTML: filepath.Join(dir, "drill.html"), JSON: true, extra: []string{asProgram + "=1"},
 		}
 		var out, errOut bytes.Buffer
