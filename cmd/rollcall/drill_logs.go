@@ -55,6 +55,9 @@ func excuses() []excuse {
 		{regexp.MustCompile(`Failed to send job insert notification.*context canceled`), []string{actTerm, actEnd}, termWithin},
 		// River stops telling which tasks are done when that fails again and again; they are taken for stuck, and done again.
 		{regexp.MustCompile(`jobcompleter.BatchCompleter: Too many errors`), []string{actRestart, actPGKill, actCut, actDisk}, 30 * time.Second},
+		// A wake of many jobs locks the tasks that they have, and River marks others of them as done. The one that Postgres
+		// ends of the two is made again.
+		{regexp.MustCompile(`jobcompleter.BatchCompleter: Completer error \(will retry.*SQLSTATE 40P01`), nil, 0},
 		// Jobs that the vendor lost are asked about until they are given up.
 		{regexp.MustCompile(`"msg":"alarm".*does not know more than a fifth`), []string{sandbox.FaultForget, sandbox.FaultKeyRevoked}, giveUpLate + time.Minute},
 		{regexp.MustCompile(`"msg":"vendor account refused, calls paused"`), []string{sandbox.FaultKeyRevoked, sandbox.FaultBalanceOut}, 10 * time.Second},
