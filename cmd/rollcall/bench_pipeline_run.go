@@ -66,7 +66,12 @@ func (d *driving) submitted(ctx context.Context, round, n int, kind store.Kind, 
 	if err != nil {
 		return pipelineRun{}, err
 	}
-	run, err := d.measured(ctx, []*benchProcess{process}, n, func() (time.Duration, error) {
+	servers := []*benchProcess{process}
+	before, err := d.read(ctx, servers)
+	if err != nil {
+		return pipelineRun{}, errors.Join(err, process.stop())
+	}
+	run, err := d.measured(ctx, before, servers, n, func() (time.Duration, error) {
 		began := d.now()
 		_, err := d.pipeline.Submit(ctx, pipeline.Submission{
 			Name: "bench", Kind: kind, Text: cannedURLs(round, n), Options: pipeline.Options{Formats: []string{"markdown"}},
@@ -102,9 +107,12 @@ func (d *driving) drain(ctx context.Context, name string, n, processes int) (pip
 	if err := d.deliverAll(ctx, name, n); err != nil {
 		return pipelineRun{}, err
 	}
+	before, err := d.read(ctx, nil) // They may have settled much before the second has started.
+	if err != nil {
+		return pipelineRun{}, err
+	}
 	var servers []*benchProcess
 	var run pipelineRun
-	var err error
 	for len(servers) < processes && err == nil {
 		var more *benchProcess
 		if more, err = d.start(ctx, map[string]string{"ROLLCALL_LISTEN": "127.0.0.1:0"}, true); err == nil {
@@ -112,7 +120,7 @@ func (d *driving) drain(ctx context.Context, name string, n, processes int) (pip
 		}
 	}
 	if err == nil {
-		run, err = d.measured(ctx, servers, n, func() (time.Duration, error) {
+		run, err = d.measured(ctx, before, servers, n, func() (time.Duration, error) {
 			if err := d.home(ctx, n); err != nil {
 				return 0, err
 			}
@@ -137,30 +145,39 @@ func (d *driving) deliverAll(ctx context.Context, name string, n int) error {
 	return errors.Join(err, process.stop())
 }
 
-// measured runs do, which returns how long its part took, between two readings.
-func (d *driving) measured(ctx context.Context, servers []*benchProcess, n int, do func() (time.Duration, error)) (pipelineRun, error) {
-	run := pipelineRun{urls: n}
+// reading is what was used until a moment.
+type reading struct {
+	calls      int
+	statements int64
+	used       usage
+}
+
+// read reads what the servers, Postgres and this process have used so far.
+func (d *driving) read(ctx context.Context, servers []*benchProcess) (reading, error) {
+	out := reading{calls: d.calls.total()}
+	for _, p := range servers {
+		counts, err := p.counts()
+		if err != nil {
+			return out, err
+		}
+		out.statements += counts.Statements
+	}
 	m, err := newMeter(ctx, d.store, servers...)
 	if err != nil {
-		return run, err
+		return out, err
 	}
-	calls := d.calls.total()
-	counted, err := statementsOf(servers)
-	if err != nil {
-		return run, err
-	}
-	before, err := m.read()
-	if err != nil {
-		return run, err
-	}
+	out.used, err = m.read()
+	return out, err
+}
+
+// measured runs do, which returns how long its part took, and says what was used since before.
+func (d *driving) measured(ctx context.Context, before reading, servers []*benchProcess, n int, do func() (time.Duration, error)) (pipelineRun, error) {
+	run := pipelineRun{urls: n}
+	var err error
 	if run.took, err = do(); err != nil {
 		return run, err
 	}
-	after, err := m.read()
-	if err != nil {
-		return run, err
-	}
-	counts, err := statementsOf(servers)
+	after, err := d.read(ctx, servers)
 	if err != nil {
 		return run, err
 	}
@@ -168,22 +185,10 @@ func (d *driving) measured(ctx context.Context, servers []*benchProcess, n int, 
 	if err != nil {
 		return run, err
 	}
-	run.used, run.calls, run.statements, run.peak = after.minus(before), d.calls.total()-calls, counts-counted, mem.peak
+	run.used, run.calls, run.statements = after.used.minus(before.used), after.calls-before.calls, after.statements-before.statements
+	run.peak = mem.peak
 	run.p50, run.p99, err = d.latencies(ctx)
 	return run, err
-}
-
-// statementsOf is how many statements the processes have sent together.
-func statementsOf(servers []*benchProcess) (int64, error) {
-	var sum int64
-	for _, p := range servers {
-		counts, err := p.counts()
-		if err != nil {
-			return 0, err
-		}
-		sum += counts.Statements
-	}
-	return sum, nil
 }
 
 // newest is the batch of the run; what is in the database besides is not looked at, as it may be much.
