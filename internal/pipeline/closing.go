@@ -24,37 +24,29 @@ type ended struct {
 // endPass closes a job whose results have all been read. Items it did not
 // report make it come back for one more read; what two whole reads miss ends
 // here, with the reason.
-func (s *settling) endPass(ctx context.Context, e ended) error {
+func (s *settling) endPass(ctx context.Context, e ended) error { return s.endWith(ctx, nil, e) }
+
+// endWith is endPass that first writes a page, the only one of its job, in the
+// same transaction.
+func (s *settling) endWith(ctx context.Context, page *readPage, e ended) error {
 	now, waits := s.now(), false
 	err := s.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		carried, err := tx.Carried(ctx, s.job.ID)
-		if err != nil {
-			return err
-		}
-		missing := s.missing(carried)
-		ends := s.setAside(&missing, e.invalid)
-		shown, lacks, err := s.lacksPages(ctx, tx, e.total)
-		if err != nil {
-			return err
-		}
-		if len(missing) > 0 || lacks {
-			passes, err := tx.NotePass(ctx, s.job.ID, now, s.passGap(e.status), s.secondRead(now))
-			if err != nil {
-				return err
-			}
-			if waits = passes < completeReads; waits && s.job.State == store.JobGivenUp {
-				return nil
-			}
-			if waits {
-				return finish(ctx, tx, s.task)
-			}
-		}
-		if lacks {
-			if err := s.noteLack(ctx, tx, shown, e.total, now); err != nil {
+		counts := store.Counts{Net: s.net}
+		var err error
+		if page != nil {
+			if counts, err = s.write(ctx, tx, page, now); err != nil {
 				return err
 			}
 		}
-		return s.close(ctx, tx, e.status, carried, missing, ends, now)
+		waits, err = s.endIn(ctx, tx, e, &counts, now)
+		if err != nil {
+			return err
+		}
+		// Last, as they lock the batch until the commit.
+		if !waits && counts == (store.Counts{Net: s.net}) {
+			return tx.EndBatch(ctx, s.job.BatchID, now)
+		}
+		return tx.AddCounts(ctx, s.job.BatchID, counts, now)
 	})
 	if err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -63,6 +55,39 @@ func (s *settling) endPass(ctx context.Context, e ended) error {
 		return river.JobSnooze(s.secondRead(now).Sub(now)) // No poll comes back for it.
 	}
 	return nil
+}
+
+// endIn closes the job, or reports that it waits for one more read. What ends
+// is added to the counts.
+func (s *settling) endIn(ctx context.Context, tx store.Tx, e ended, counts *store.Counts, now time.Time) (bool, error) {
+	carried, err := tx.Carried(ctx, s.job.ID)
+	if err != nil {
+		return false, err
+	}
+	missing := s.missing(carried)
+	ends := s.setAside(&missing, e.invalid)
+	shown, lacks, err := s.lacksPages(ctx, tx, e.total)
+	if err != nil {
+		return false, err
+	}
+	if len(missing) > 0 || lacks {
+		passes, err := tx.NotePass(ctx, s.job.ID, now, s.passGap(e.status), s.secondRead(now))
+		if err != nil {
+			return false, err
+		}
+		if passes < completeReads {
+			if s.job.State == store.JobGivenUp {
+				return true, nil
+			}
+			return true, finish(ctx, tx, s.task)
+		}
+	}
+	if lacks {
+		if err := s.noteLack(ctx, tx, shown, e.total, now); err != nil {
+			return false, err
+		}
+	}
+	return false, s.close(ctx, tx, e.status, carried, missing, ends, counts, now)
 }
 
 // inTx is store.InTx that says which batches have ended with it.
@@ -143,9 +168,8 @@ func (s *settling) setAside(missing *[]store.CarriedItem, invalid []geonode.Inva
 }
 
 // close ends the job in the transaction that ends its last items, makes the
-// retry job, and completes the task.
-func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status, carried, missing []store.CarriedItem, fails []store.Ending, now time.Time) error {
-	counts := store.Counts{Net: s.net}
+// retry job, and completes the task. The caller adds the counts.
+func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status, carried, missing []store.CarriedItem, fails []store.Ending, counts *store.Counts, now time.Time) error {
 	var cancels []store.Ending
 	for _, m := range missing {
 		end := s.unreported(status, m)
@@ -163,7 +187,8 @@ func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status
 	if err != nil {
 		return err
 	}
-	counts.Failed, counts.Cancelled = int64(len(failed)), int64(len(cancelled))
+	counts.Failed += int64(len(failed))
+	counts.Cancelled += int64(len(cancelled))
 	if err := tx.ReportItems(ctx, s.job.ID, append(reportsOf(fails, store.OutcomeFailed), reportsOf(cancels, store.OutcomeCancelled)...), now); err != nil {
 		return err
 	}
@@ -176,13 +201,7 @@ func (s *settling) close(ctx context.Context, tx store.Tx, status geonode.Status
 			return err
 		}
 	}
-	if err := finish(ctx, tx, s.task); err != nil {
-		return err
-	}
-	if counts == (store.Counts{Net: s.net}) {
-		return tx.EndBatch(ctx, s.job.BatchID, now)
-	}
-	return tx.AddCounts(ctx, s.job.BatchID, counts, now)
+	return finish(ctx, tx, s.task)
 }
 
 // unreported is how an item ends that two whole reads did not find.

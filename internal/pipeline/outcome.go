@@ -156,8 +156,8 @@ func (s *settling) carry(ctx context.Context, r *readPage) error {
 	return s.carryOver(ctx, func(context.Context, store.Tx) (*readPage, error) { return r, nil })
 }
 
-// carryOver writes one page: results, ends, lineage, the place reached, and
-// the counters last. A crawl's page becomes items in the same transaction.
+// carryOver writes one page in a transaction of its own, the counters last. A
+// crawl's page becomes items in the same transaction.
 func (s *settling) carryOver(ctx context.Context, read func(context.Context, store.Tx) (*readPage, error)) error {
 	now := s.now()
 	err := s.inTx(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -165,32 +165,43 @@ func (s *settling) carryOver(ctx context.Context, read func(context.Context, sto
 		if err != nil {
 			return err
 		}
-		counts, stored, err := tx.StoreItems(ctx, s.job.ID, s.net, r.results, now)
+		counts, err := s.write(ctx, tx, r, now)
 		if err != nil {
 			return err
 		}
-		counts.Accepted = r.found
-		fresh, err := tx.FreshItems(ctx, s.job.ID, slices.Collect(maps.Keys(r.charges)))
-		if err != nil {
-			return err
-		}
-		superseded := r.countCharges(&counts, stored, fresh)
-		failed, err := tx.FailItems(ctx, s.job.ID, r.fails, now)
-		if err != nil {
-			return err
-		}
-		cancelled, err := tx.CancelItems(ctx, s.job.ID, r.cancels, now)
-		if err != nil {
-			return err
-		}
-		counts.Failed += int64(len(failed))
-		counts.Cancelled += int64(len(cancelled))
-		return s.noteAndCount(ctx, tx, r, superseded, counts, now)
+		return tx.AddCounts(ctx, s.job.BatchID, counts, now)
 	})
 	if err != nil {
 		return fmt.Errorf("carry over page: %w", err)
 	}
 	return nil
+}
+
+// write writes one page: results, ends, lineage and the place reached. It
+// returns what the caller adds to the counters.
+func (s *settling) write(ctx context.Context, tx store.Tx, r *readPage, now time.Time) (store.Counts, error) {
+	none := store.Counts{}
+	counts, stored, err := tx.StoreItems(ctx, s.job.ID, s.net, r.results, now)
+	if err != nil {
+		return none, err
+	}
+	counts.Accepted = r.found
+	fresh, err := tx.FreshItems(ctx, s.job.ID, slices.Collect(maps.Keys(r.charges)))
+	if err != nil {
+		return none, err
+	}
+	superseded := r.countCharges(&counts, stored, fresh)
+	failed, err := tx.FailItems(ctx, s.job.ID, r.fails, now)
+	if err != nil {
+		return none, err
+	}
+	cancelled, err := tx.CancelItems(ctx, s.job.ID, r.cancels, now)
+	if err != nil {
+		return none, err
+	}
+	counts.Failed += int64(len(failed))
+	counts.Cancelled += int64(len(cancelled))
+	return counts, s.note(ctx, tx, r, superseded, counts, now)
 }
 
 // countCharges counts what was newly charged, and what was charged for items
@@ -213,7 +224,8 @@ func (r *readPage) countCharges(counts *store.Counts, stored map[int64]bool, fre
 	return late
 }
 
-func (s *settling) noteAndCount(ctx context.Context, tx store.Tx, r *readPage, superseded bool, counts store.Counts, now time.Time) error {
+// note writes down what the job said and how far it was read.
+func (s *settling) note(ctx context.Context, tx store.Tx, r *readPage, superseded bool, counts store.Counts, now time.Time) error {
 	if err := tx.ReportItems(ctx, s.job.ID, r.reported, now); err != nil {
 		return err
 	}
@@ -223,8 +235,5 @@ func (s *settling) noteAndCount(ctx context.Context, tx store.Tx, r *readPage, s
 	turned := store.PageTurn{
 		JobID: s.job.ID, Next: r.next, Size: r.size, VendorStatus: string(r.status), Reports: r.reports, Charged: counts.Charged,
 	}
-	if err := tx.TurnPage(ctx, turned); err != nil {
-		return err
-	}
-	return tx.AddCounts(ctx, s.job.BatchID, counts, now)
+	return tx.TurnPage(ctx, turned)
 }

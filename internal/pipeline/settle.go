@@ -352,10 +352,7 @@ func (s *settling) extract(ctx context.Context) error {
 		}
 		page.add(s, &carried[i], got.Status, got.Data, got.Err, got.Metadata, charged)
 	}
-	if err := s.carry(ctx, page); err != nil {
-		return err
-	}
-	return s.endPass(ctx, ended{status: got.Status})
+	return s.endWith(ctx, page, ended{status: got.Status})
 }
 
 // answered notes what every readable answer about a job tells.
@@ -382,10 +379,7 @@ func (s *settling) tooLarge(ctx context.Context) error {
 	for i := range carried {
 		page.fail(s, &carried[i], tooLargeCode, "the page is larger than Rollcall reads", false)
 	}
-	if err := s.carry(ctx, page); err != nil {
-		return err
-	}
-	return s.endPass(ctx, ended{status: geonode.StatusCompleted})
+	return s.endWith(ctx, page, ended{status: geonode.StatusCompleted})
 }
 
 const tooLargeCode = "TOO_LARGE"
