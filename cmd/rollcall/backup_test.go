@@ -25,7 +25,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // What is left of it is a folder of /tmp.
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // Root runs Postgres as another user, who must pass.
+	if err := os.Chmod(dir, 0o711); err != nil { // Root runs Postgres as another user, who must pass.
 		t.Fatal(err)
 	}
 	first, file := filepath.Join(dir, "first"), filepath.Join(dir, "rollcall.backup")

@@ -53,7 +53,7 @@ func leaks(r io.Reader, secrets map[string]string) ([]string, error) {
 }
 
 // spellings are the forms in which a secret may stand somewhere. Of base64 they hold what is the same wherever it begins:
-// each of three alignments without the characters that its neighbours share.
+// each of three alignments without the characters that others share.
 func spellings(secret string) []string {
 	forms := []string{
 		secret, hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))), url.QueryEscape(secret), url.PathEscape(secret),

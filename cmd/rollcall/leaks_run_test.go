@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -34,9 +35,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.seen++
 	}
 	r.mu.Unlock()
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()) // The client may have gone.
 }
@@ -85,7 +84,7 @@ func (d *desk) noLeaks(t *testing.T, r *recorder, b *browser, base string, print
 		"/deliveries/log", "/webhooks", "/webhooks/1", "/webhooks/1/rotation", "/webhooks/check", "/users", "/audit", "/audit.csv", "/audit.jsonl", "/account",
 		"/reconcile", "/replays", "/exports", "/no/such/page", "/readyz", "/healthz", "/metrics",
 	} {
-		res, err := b.client.Get(base + path) //nolint:noctx // The client has a limit.
+		res, err := b.client.Get(base + path)
 		if err != nil {
 			t.Fatal(err)
 		}
