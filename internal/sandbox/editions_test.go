@@ -79,8 +79,9 @@ func threeBatches(r *rig, urls []string) ([]string, [][]string) {
 		path := r.batch(urls...)
 		r.finish(path)
 		var some []string
-		for _, o := range r.Books().Jobs[run].Outcomes {
-			some = append(some, o.MarkdownSHA256)
+		outcomes := r.Books().Jobs[run].Outcomes
+		for i := range outcomes {
+			some = append(some, outcomes[i].MarkdownSHA256)
 		}
 		paths, sums = append(paths, path), append(sums, some)
 	}
