@@ -2,6 +2,9 @@ package geonode
 
 import (
 	"encoding/json"
+	"net/url"
+	"path"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -101,6 +104,58 @@ func FuzzDecodeError(f *testing.F) {
 		_, _, _ = e.Error(), e.PlanLimit(), e.Retryable()
 		if e.Certainty() == CertainlyNotAccepted && (e.RetryableSent == nil || e.Shape != ShapeStandard) {
 			t.Error("a 500 without the standard body is certain")
+		}
+	})
+}
+
+func FuzzDecodeReports(f *testing.F) {
+	seed(f)
+	f.Add([]byte(`{"extraction_count":"7","success_rate":1e999,"requests":[{"date":"9999-12-31T23:59:59-14:00"}],"tokens_used":[{"tokens_used":-1}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var stats Statistics
+		if _, err := decodeObject(b, &stats); err != nil {
+			return
+		}
+		for _, day := range stats.Requests {
+			if y := day.Date.Year(); y < 1 || y > 9999 || day.Success.N < 0 {
+				t.Errorf("got %v, %v", day.Date, day.Success)
+			}
+		}
+		if _, err := json.Marshal(stats); err != nil {
+			t.Errorf("what was read can't be written: %v", err)
+		}
+		var hook Webhook
+		if _, err := decodeObject(b, &hook); err == nil && checkAccepted(hook.ID) == nil {
+			checkRead(t, hook.ID, "any")
+		}
+	})
+}
+
+// FuzzTarget: whatever the vendor calls a job, the next call goes to the vendor, to
+// that job and to nothing else.
+func FuzzTarget(f *testing.F) {
+	for _, id := range []string{fuzzID, "../../x", "..", ".", "jobs", "a/b?c#d%2f", "@evil.test", "//evil.test/", "http://evil.test", "\\\\evil", "%00", " ", "\u202e", "a;b=c"} {
+		f.Add(id)
+	}
+	base, err := parseBase("https://api.example/prefix")
+	if err != nil {
+		f.Fatal(err)
+	}
+	c := &Client{base: base}
+	f.Fuzz(func(t *testing.T, id string) {
+		if pathID(id) != nil {
+			return
+		}
+		u, err := url.Parse(c.target(call{path: []string{"v1", "batch", id}, query: url.Values{"page": {"1"}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), "/prefix/v1/batch/"))
+		if u.Host != "api.example" || u.Scheme != "https" || u.User != nil || u.RawQuery != "page=1" || u.Fragment != "" || last != id || err != nil {
+			t.Errorf("%q led to %s", id, u)
+		}
+		if clean := path.Clean(u.EscapedPath()); !strings.HasPrefix(clean, "/prefix/v1/batch/") || strings.Count(clean, "/") != 4 {
+			t.Errorf("%q led to the route %s", id, clean)
 		}
 	})
 }

@@ -92,6 +92,47 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
+// FuzzSignatureForms: what was signed in any of the listed forms is verified, and
+// nothing else is: not another body, not another secret, not another sum.
+func FuzzSignatureForms(f *testing.F) {
+	all := SignatureSettings{}.choices("")
+	for i := range all {
+		if i%7 == 0 {
+			f.Add(byte(i), formSecret, formID, []byte(formBody), uint16(i))
+		}
+	}
+	f.Add(byte(0), "whsec_", "", []byte(""), uint16(9))
+	f.Fuzz(func(t *testing.T, which byte, secret, id string, body []byte, flip uint16) {
+		made := all[int(which)%len(all)]
+		if _, usable := made.keyBytes(secret); !usable {
+			return
+		}
+		sign := func(body []byte) signedRequest {
+			stamp := func() string { return timestampOf(body) }
+			return signedRequest{signature: sandbox.Sign(vendorForm(made), secret, id, stamp(), body), deliveryID: id, timestamp: stamp, body: body}
+		}
+		r := sign(body)
+		if _, ok := verify(r, secret, all); !ok {
+			t.Fatalf("%s with %q was not verified", made, secret)
+		}
+		if _, ok := verify(r, secret, []form{made}); !ok {
+			t.Errorf("%s was not verified once pinned", made)
+		}
+		if _, ok := verify(r, secret+"x", []form{made}); ok {
+			t.Errorf("%s was verified with another secret", made)
+		}
+		if len(body) > 0 {
+			other := bytes.Clone(body)
+			other[int(flip)%len(other)] ^= 1
+			changed := sign(other)
+			changed.signature = r.signature
+			if _, ok := verify(changed, secret, all); ok {
+				t.Errorf("%s of %q was verified for %q", made, body, other)
+			}
+		}
+	})
+}
+
 // FuzzReadLines: every line that is not blank is counted once, as a URL, as a
 // bad line or as a duplicate.
 func FuzzReadLines(f *testing.F) {

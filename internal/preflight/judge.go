@@ -319,8 +319,12 @@ func checkHost(u *url.URL) error {
 		}
 	}
 	if strings.HasPrefix(u.Host, "[") {
-		if _, err := netip.ParseAddr(host); err != nil {
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
 			return errors.New("has brackets around its host, which is no IPv6 address")
+		}
+		if ip.Zone() != "" {
+			return errors.New("has a host that one machine alone can reach: its address names an interface of it")
 		}
 		return nil
 	}
