@@ -145,7 +145,7 @@ func (s *stack) benchDatabase(ctx context.Context) error {
 	if err != nil {
 		return errors.New("DATABASE_URL is no postgres:// URL") // The error of url.Parse would show the password.
 	}
-	name := "rollcall_bench_" + strings.ToLower(rand.Text())
+	name := benchPrefix(given) + strings.ToLower(rand.Text())
 	if err := onServer(ctx, s.config.DatabaseURL, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 		return err
 	}
@@ -157,6 +157,9 @@ func (s *stack) benchDatabase(ctx context.Context) error {
 	s.dsn = own.String()
 	return nil
 }
+
+// benchPrefix begins the names of databases that are made beside the one that was given.
+func benchPrefix(given *url.URL) string { return "rollcall_bench_" + fingerprint(given.Path)[:8] + "_" }
 
 // onServer runs one statement on the server that the address names.
 func onServer(ctx context.Context, dsn, statement string) error {

@@ -57,7 +57,7 @@ func growthActs() []growthAct {
 }
 
 // growthWork is measured with workers: from the press of submit until the last result is stored.
-func growthWork() []growthAct {
+func growthWork(jobs int) []growthAct {
 	work := func(kind store.Kind, n int) func(context.Context, *growthWorld) (time.Duration, error) {
 		return func(ctx context.Context, w *growthWorld) (time.Duration, error) {
 			return w.timed(func() error {
@@ -70,8 +70,8 @@ func growthWork() []growthAct {
 		}
 	}
 	return []growthAct{
-		{"200 single jobs, submit to stored", work(store.KindExtract, 200)},
-		{"a batch of 1,000, submit to stored", work(store.KindBatch, 1000)},
+		{fmt.Sprintf("%d single jobs, submit to stored", jobs), work(store.KindExtract, jobs)},
+		{fmt.Sprintf("a batch of %d, submit to stored", 5*jobs), work(store.KindBatch, 5*jobs)},
 	}
 }
 

@@ -13,7 +13,7 @@ type growthSeed struct {
 	now          time.Time
 }
 
-// Of so many nights one goes out as single jobs, the others as jobs of growthPerJob URLs.
+// Of so many nights one goes out as single jobs, the others, and the last in any case, as jobs of growthPerJob URLs.
 const (
 	growthSingly = 10
 	growthPerJob = 1000
@@ -48,8 +48,8 @@ func (g growthSeed) filledIn(statement string) string {
 	now := "'" + g.now.UTC().Format(time.RFC3339) + "'::timestamptz"
 	return strings.NewReplacer(
 		"$began", now+" - make_interval(days => "+fmt.Sprint(g.nights)+" - night, hours => 3)",
-		"$single", "(night % "+fmt.Sprint(growthSingly)+" = 0)",
-		"$perjob", "(CASE WHEN night % "+fmt.Sprint(growthSingly)+" = 0 THEN 1 ELSE "+fmt.Sprint(growthPerJob)+" END)",
+		"$single", "(("+fmt.Sprint(g.nights)+" - night) % "+fmt.Sprint(growthSingly)+" = 0)",
+		"$perjob", "(CASE WHEN ("+fmt.Sprint(g.nights)+" - night) % "+fmt.Sprint(growthSingly)+" = 0 THEN 1 ELSE "+fmt.Sprint(growthPerJob)+" END)",
 		"$nights", fmt.Sprint(g.nights), "$urls", fmt.Sprint(g.urls), "$now", now,
 		"$all", "generate_series(0, "+fmt.Sprint(g.nights*g.urls-1)+") AS g, LATERAL (SELECT g / "+fmt.Sprint(g.urls)+" AS night, g % "+
 			fmt.Sprint(g.urls)+" AS pos) AS place",
@@ -67,6 +67,10 @@ func growthStatements() []string {
 			OVERRIDING SYSTEM VALUE SELECT night + 1, 'Night ' || night, CASE WHEN $single THEN 'extract' ELSE 'batch' END, '{"formats":["markdown"]}', 1,
 				$began, $began + interval '2 hours', $urls, $urls, $urls / 100 * 91, $urls / 100 * 5, $urls / 100 * 3, $urls / 100, $urls
 			FROM generate_series(0, $nights - 1) AS night`,
+		`SELECT setval(pg_get_serial_sequence('batches', 'id'), (SELECT max(id) FROM batches))`,
+		// A full page of batches on the first day too.
+		`INSERT INTO batches (name, kind, options, created_by, created_at, ended_at) SELECT 'Empty ' || n, 'batch', '{"formats":["markdown"]}', 1, $now, $now
+			FROM generate_series(1, 60) AS n`,
 		`INSERT INTO jobs (id, batch_id, kind, state, origin, request_hash, url_count, created_at, call_no, called_at, vendor_job_id, account,
 				accepted_at, vendor_status, wake_seq, wake_net, webhook_at, settle_net, ended_at, vendor_ended_at, charged)
 			OVERRIDING SYSTEM VALUE SELECT g + 1, night + 1, CASE WHEN $single THEN 'extract' ELSE 'batch' END, 'settled', 'submit', sha256(g::text::bytea),
@@ -111,7 +115,7 @@ func growthStatements() []string {
 		`INSERT INTO reconcile_runs (trigger, started_at, finished_at, window_start, window_end, listed)
 			SELECT 'timer', at, at + interval '5 s', at - interval '2 d', at, 20 FROM generate_series($now - least($nights, 90) * interval '1 d', $now, '10 min') AS at`,
 		`INSERT INTO audit_log (at, who, what, kind, on_id) SELECT $now - n * interval '1 h', 'bench', 'batch.submit', 'batch', n::text FROM generate_series(1, $nights * 20) AS n`,
-		`SELECT setval(pg_get_serial_sequence('batches', 'id'), (SELECT max(id) FROM batches)), setval(pg_get_serial_sequence('jobs', 'id'), (SELECT max(id) FROM jobs)),
+		`SELECT setval(pg_get_serial_sequence('jobs', 'id'), (SELECT max(id) FROM jobs)),
 			setval(pg_get_serial_sequence('items', 'id'), (SELECT max(id) FROM items))`,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -57,11 +58,15 @@ func TestBenchPoll(t *testing.T) {
 	}
 }
 
-// benchDatabases counts the databases that measurements made on a server.
+// benchDatabases counts the databases that measurements made beside the one that they were given.
 func benchDatabases(t *testing.T, dsn string) int {
 	t.Helper()
+	given, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var n int
-	err := storetest.Open(t, dsn).SQL().QueryRowContext(t.Context(), `SELECT count(*) FROM pg_database WHERE datname LIKE 'rollcall\_bench\_%'`).Scan(&n)
+	err = storetest.Open(t, dsn).SQL().QueryRowContext(t.Context(), `SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)`, benchPrefix(given)).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}
