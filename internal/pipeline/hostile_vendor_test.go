@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -71,13 +72,9 @@ func changed(change func(req *http.Request, n int64, body map[string]any)) func(
 // members says the right thing with members of the job or of its rows replaced.
 func members(job, row map[string]any) func(http.ResponseWriter, *http.Request, int64, []byte) {
 	return changed(func(_ *http.Request, _ int64, body map[string]any) {
-		for name, v := range job {
-			body[name] = v
-		}
+		maps.Copy(body, job)
 		for _, each := range rowsOf(body) {
-			for name, v := range row {
-				each[name] = v
-			}
+			maps.Copy(each, row)
 		}
 	})
 }
