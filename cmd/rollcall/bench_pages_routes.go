@@ -104,7 +104,7 @@ func (p *picks) work(out map[string][]string) {
 	crawls := p.ids(`SELECT id FROM batches WHERE kind = 'crawl' AND stored_webhook > 0 ORDER BY accepted DESC, id LIMIT 1`)
 	open := p.ids(`SELECT id FROM batches WHERE ended_at IS NULL ORDER BY accepted DESC LIMIT 2`)
 	batches := append(append(append([]string{}, largest...), newest...), crawls...)
-	single := largest[:min(1, len(largest))]
+	single := upTo(largest, 1)
 	out["/"] = []string{"/", "/?span=48h", "/?span=30d"}
 	out["/live"] = []string{"/live"}
 	out["/batches"] = []string{"/batches", "/batches?name=da", "/batches?name=nosuchname", "/batches?from=" + p.deep("batches", "created_at", 0.9)}
@@ -127,13 +127,16 @@ func (p *picks) work(out map[string][]string) {
 	items := append(p.ids(`SELECT item_id FROM results ORDER BY stored_at DESC LIMIT 3`), p.ids(`SELECT id FROM items WHERE state = 'failed' ORDER BY ended_at DESC LIMIT 2`)...)
 	items = append(items, p.one(`SELECT item_id FROM crawl_pages LIMIT 1`))
 	out["/items/:id"] = perID(items, "/items/:id")
-	out["/items/:id/live"] = perID(items[:2], "/items/:id/live")
+	out["/items/:id/live"] = perID(upTo(items, 2), "/items/:id/live")
 	jobs := append(p.ids(`SELECT id FROM jobs ORDER BY url_count DESC, id LIMIT 2`), p.ids(`SELECT id FROM jobs WHERE kind = 'extract' ORDER BY id DESC LIMIT 2`)...)
-	out["/jobs/:id"] = append(perID(jobs, "/jobs/:id"), perID(jobs[:1], "/jobs/:id?from="+place(40))...)
-	out["/jobs/:id/live"] = perID(jobs[:2], "/jobs/:id/live")
+	out["/jobs/:id"] = append(perID(jobs, "/jobs/:id"), perID(upTo(jobs, 1), "/jobs/:id?from="+place(40))...)
+	out["/jobs/:id/live"] = perID(upTo(jobs, 2), "/jobs/:id/live")
 	out["/jobs/cancel"] = []string{"/jobs/cancel?job=" + strings.Join(p.ids(`SELECT id FROM jobs ORDER BY id DESC LIMIT 20`), "&job=")}
 	out["/batches/:id/export"] = perID(single, "/batches/:id/export?format=csv", "/batches/:id/export?format=jsonl")
 }
+
+// upTo are the first ids, at most n.
+func upTo(ids []string, n int) []string { return ids[:min(n, len(ids))] }
 
 // first is the first id, "0" without any.
 func first(ids []string) string {
@@ -206,10 +209,10 @@ func (p *picks) operations(out map[string][]string) {
 	out["/webhooks/check"] = []string{"/webhooks/check"}
 	hooks := p.ids(`SELECT id FROM webhooks ORDER BY id`)
 	out["/webhooks/:id"] = perID(hooks, "/webhooks/:id")
-	out["/webhooks/:id/sent/:batch"] = perID(hooks[:1], "/webhooks/:id/sent/"+p.one(`SELECT id FROM batches WHERE name = $1`, pipeline.TestName("extract_completed")))
+	out["/webhooks/:id/sent/:batch"] = perID(upTo(hooks, 1), "/webhooks/:id/sent/"+p.one(`SELECT id FROM batches WHERE name = $1`, pipeline.TestName("extract_completed")))
 	out["/webhooks/:id/sent/:batch/live"] = perID(out["/webhooks/:id/sent/:batch"], ":id/live")
 	out["/webhooks/:id/rotation"] = perID(hooks, "/webhooks/:id/rotation")
-	out["/webhooks/:id/rotation/live"] = perID(hooks[:1], "/webhooks/:id/rotation/live")
+	out["/webhooks/:id/rotation/live"] = perID(upTo(hooks, 1), "/webhooks/:id/rotation/live")
 }
 
 // people are accounts, the audit log, and what needs nobody signed in.
