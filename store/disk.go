@@ -64,18 +64,19 @@ func (q Queries) LastDiskSample(ctx context.Context) (time.Time, error) {
 
 // DiskSamples returns the newest sample and the oldest one that was taken since
 // a time, which may be the same; nil when there is none at all.
-func (q Queries) DiskSamples(ctx context.Context, since time.Time) (newest, oldest *DiskSample, err error) {
+func (q Queries) DiskSamples(ctx context.Context, since time.Time) (*DiskSample, *DiskSample, error) {
 	var rows []struct {
 		At    time.Time
 		Part  DiskPart
 		Bytes int64
 	}
-	err = q.db.NewRaw(`WITH bounds AS (SELECT (SELECT at FROM disk_samples ORDER BY at DESC LIMIT 1) AS last,
+	err := q.db.NewRaw(`WITH bounds AS (SELECT (SELECT at FROM disk_samples ORDER BY at DESC LIMIT 1) AS last,
 			(SELECT at FROM disk_samples WHERE at >= ? ORDER BY at LIMIT 1) AS first)
 		SELECT s.at, s.part, s.bytes FROM bounds JOIN disk_samples s ON s.at IN (bounds.last, bounds.first) ORDER BY s.at`, since).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
 		return nil, nil, translate(err)
 	}
+	var newest, oldest *DiskSample
 	for _, row := range rows {
 		if newest == nil || !newest.At.Equal(row.At) {
 			newest = &DiskSample{At: row.At, Bytes: map[DiskPart]int64{}}

@@ -20,8 +20,9 @@ func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, a
 
 // HoldBatch keeps a batch from being pruned until the transaction ends, and
 // reports whether that had begun.
-func (t Tx) HoldBatch(ctx context.Context, id int64) (pruned bool, err error) {
-	err = t.db.NewRaw(`SELECT pruned_at IS NOT NULL FROM batches WHERE id = ? FOR SHARE`, id).Scan(ctx, &pruned)
+func (t Tx) HoldBatch(ctx context.Context, id int64) (bool, error) {
+	var pruned bool
+	err := t.db.NewRaw(`SELECT pruned_at IS NOT NULL FROM batches WHERE id = ? FOR SHARE`, id).Scan(ctx, &pruned)
 	return pruned, translate(err)
 }
 

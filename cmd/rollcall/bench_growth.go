@@ -49,17 +49,24 @@ func (c *benchGrowthCmd) Run(ctx context.Context, a *app) error {
 	return conclude(a, c.JSON, report, func(w io.Writer) error { return growthTable(w, c, report.Rows) })
 }
 
-func (c *benchGrowthCmd) measure(ctx context.Context, a *app) (report benchReport[growthRow], err error) {
-	report.Name = "growth"
-	var worlds [2]*growthWorld
-	for i, nights := range []int{1, c.Nights} {
-		w, err := openGrowthWorld(ctx, a, growthSeed{nights: nights, urls: c.URLs, now: a.now().UTC().Truncate(time.Second)})
-		if err != nil {
-			return report, err
-		}
-		defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
-		worlds[i] = w
+func (c *benchGrowthCmd) measure(ctx context.Context, a *app) (benchReport[growthRow], error) {
+	now := a.now().UTC().Truncate(time.Second)
+	young, err := openGrowthWorld(ctx, a, growthSeed{nights: 1, urls: c.URLs, now: now})
+	if err != nil {
+		return benchReport[growthRow]{}, err
 	}
+	old, err := openGrowthWorld(ctx, a, growthSeed{nights: c.Nights, urls: c.URLs, now: now})
+	if err != nil {
+		return benchReport[growthRow]{}, errors.Join(err, young.close(context.WithoutCancel(ctx)))
+	}
+	report, err := c.compare(ctx, a, [2]*growthWorld{young, old})
+	return report, errors.Join(err, young.close(context.WithoutCancel(ctx)), old.close(context.WithoutCancel(ctx)))
+}
+
+// compare measures on both.
+func (c *benchGrowthCmd) compare(ctx context.Context, a *app, worlds [2]*growthWorld) (benchReport[growthRow], error) {
+	report := benchReport[growthRow]{Name: "growth"}
+	var err error
 	if report.Machine, err = thisMachine(ctx, worlds[1].store); err != nil {
 		return report, err
 	}

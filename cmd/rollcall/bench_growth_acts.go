@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func growthActs() []growthAct {
 		"/deliveries/log", "/replays", "/reconcile", "/audit", "/webhooks", "/search?q=page",
 	} {
 		acts = append(acts, growthAct{"page " + strings.NewReplacer("$", "").Replace(path), func(ctx context.Context, w *growthWorld) (time.Duration, error) {
-			return w.reader.get(ctx, strings.NewReplacer("$batch", fmt.Sprint(w.batch()), "$job", fmt.Sprint(w.lastJob), "$item", fmt.Sprint(w.lastItem)).Replace(path), false)
+			return w.reader.get(ctx, strings.NewReplacer("$batch", idWord(w.batch(ctx)), "$job", idWord(w.lastJob), "$item", idWord(w.lastItem)).Replace(path), false)
 		}})
 	}
 	return acts
@@ -75,11 +76,13 @@ func growthWork(jobs int) []growthAct {
 	}
 }
 
+func idWord(id int64) string { return strconv.FormatInt(id, 10) }
+
 // batch is the newest one that was seeded.
-func (w *growthWorld) batch() int64 {
+func (w *growthWorld) batch(ctx context.Context) int64 {
 	var id int64
 	// The page is asked for all the same, and says that there is none.
-	_ = w.store.SQL().QueryRow(`SELECT batch_id FROM items WHERE id = $1`, w.lastItem).Scan(&id)
+	_ = w.store.SQL().QueryRowContext(ctx, `SELECT batch_id FROM items WHERE id = $1`, w.lastItem).Scan(&id)
 	return id
 }
 

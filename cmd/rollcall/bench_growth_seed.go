@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -47,12 +48,12 @@ func (g growthSeed) fill(ctx context.Context, d *seeder) error {
 func (g growthSeed) filledIn(statement string) string {
 	now := "'" + g.now.UTC().Format(time.RFC3339) + "'::timestamptz"
 	return strings.NewReplacer(
-		"$began", now+" - make_interval(days => "+fmt.Sprint(g.nights)+" - night, hours => 3)",
-		"$single", "(("+fmt.Sprint(g.nights)+" - night) % "+fmt.Sprint(growthSingly)+" = 0)",
-		"$perjob", "(CASE WHEN ("+fmt.Sprint(g.nights)+" - night) % "+fmt.Sprint(growthSingly)+" = 0 THEN 1 ELSE "+fmt.Sprint(growthPerJob)+" END)",
-		"$nights", fmt.Sprint(g.nights), "$urls", fmt.Sprint(g.urls), "$now", now,
-		"$all", "generate_series(0, "+fmt.Sprint(g.nights*g.urls-1)+") AS g, LATERAL (SELECT g / "+fmt.Sprint(g.urls)+" AS night, g % "+
-			fmt.Sprint(g.urls)+" AS pos) AS place",
+		"$began", now+" - make_interval(days => "+strconv.Itoa(g.nights)+" - night, hours => 3)",
+		"$single", "(("+strconv.Itoa(g.nights)+" - night) % "+strconv.Itoa(growthSingly)+" = 0)",
+		"$perjob", "(CASE WHEN ("+strconv.Itoa(g.nights)+" - night) % "+strconv.Itoa(growthSingly)+" = 0 THEN 1 ELSE "+strconv.Itoa(growthPerJob)+" END)",
+		"$nights", strconv.Itoa(g.nights), "$urls", strconv.Itoa(g.urls), "$now", now,
+		"$all", "generate_series(0, "+strconv.Itoa(g.nights*g.urls-1)+") AS g, LATERAL (SELECT g / "+strconv.Itoa(g.urls)+" AS night, g % "+
+			strconv.Itoa(g.urls)+" AS pos) AS place",
 	).Replace(statement)
 }
 

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,14 +35,14 @@ func (r *rig) retain() pipeline.Kept {
 // rowsOf counts the rows of a batch in the tables that grow with it.
 func (r *rig) rowsOf(batch int64) string {
 	r.t.Helper()
-	out := ""
+	var out strings.Builder
 	for _, query := range []string{
 		`SELECT count(*) FROM items WHERE batch_id = $1`, `SELECT count(*) FROM jobs WHERE batch_id = $1`,
 		`SELECT count(*) FROM rejected_lines WHERE batch_id = $1`, `SELECT count(*) FROM batch_pace WHERE batch_id = $1`,
 	} {
-		out += fmt.Sprint(r.number(query, batch), " ")
+		fmt.Fprint(&out, r.number(query, batch), " ")
 	}
-	return out
+	return out.String()
 }
 
 // orphans counts rows that belong to no item or job that is left.
