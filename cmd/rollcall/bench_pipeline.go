@@ -183,7 +183,8 @@ func pipelineTable(out io.Writer, report benchReport[pipelineRow]) error {
 		"load\tURLs\tseconds\tvendor's\tURLs/s\tdelivery to stored p50\tp99\tcalls/URL\tCPU s/1,000\tstatements/URL\tcores: server\tPostgres\tvendor\tpeak\n"); err != nil {
 		return err
 	}
-	for _, r := range report.Rows {
+	for i := range report.Rows {
+		r := &report.Rows[i]
 		if _, err := fmt.Fprintf(out, "%s\t%d\t%.2f\t%.2f\t%.0f\t%.1f ms\t%.1f ms\t%.4f\t%.2f\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f MB\n", r.Load, r.URLs, r.Seconds, r.Vendor,
 			r.PerSecond, r.P50, r.P99, r.Calls, r.CPU, r.Statements, r.Cores.Server, r.Cores.Postgres, r.Cores.Load, r.Peak); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -35,9 +36,7 @@ func (d *driving) begin(ctx context.Context) error {
 func (d *driving) start(ctx context.Context, vars map[string]string, workers bool) (*benchProcess, error) {
 	all := map[string]string{}
 	for _, more := range []map[string]string{d.vars, vars} {
-		for name, value := range more {
-			all[name] = value
-		}
+		maps.Copy(all, more)
 	}
 	args := []string{"bench", "child"}
 	if workers {
@@ -270,9 +269,10 @@ func (d *driving) vendorTook(ctx context.Context, run pipelineRun) (time.Duratio
 		return 0, err
 	}
 	var last time.Time
-	for _, job := range d.box.Books().Jobs {
-		if job.EndedAt.After(last) {
-			last = job.EndedAt
+	jobs := d.box.Books().Jobs
+	for i := range jobs {
+		if at := jobs[i].EndedAt; at.After(last) {
+			last = at
 		}
 	}
 	return run.took - ended.Sub(last), nil

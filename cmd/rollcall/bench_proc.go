@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"rollcall/store"
@@ -26,8 +27,8 @@ type procStat struct {
 }
 
 func readProc(pid int) (procStat, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if gone(err) {
 		return procStat{}, nil // It has ended, or this is no Linux.
 	}
 	if err != nil {
@@ -50,13 +51,16 @@ func readProc(pid int) (procStat, error) {
 	return procStat{parent: parent, own: ticks[0] + ticks[1], children: ticks[2] + ticks[3]}, err
 }
 
+// gone tells that there is no such process, or none any more: one may end between opening its file and reading it.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+
 // memory is how many bytes of memory a process has now, and had at most.
 type memory struct{ now, peak int64 }
 
 func readMemory(pid int) (memory, error) {
 	var m memory
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if gone(err) {
 		return m, nil // As above.
 	}
 	if err != nil {

@@ -95,7 +95,8 @@ func (p *benchProcess) counts() (benchCounts, error) {
 	if err := p.said.Encode("counts"); err != nil {
 		return counts, fmt.Errorf("ask the measured process: %w", err)
 	}
-	return counts, p.read(&counts)
+	err := p.read(&counts)
+	return counts, err
 }
 
 // stop ends the process in order and waits until it is gone.

@@ -213,9 +213,9 @@ func receiverAims(rows []receiverRow) []aim {
 // headline is the row of each way that the aims are about.
 func headline(rows []receiverRow) map[string]receiverRow {
 	by := map[string]receiverRow{}
-	for _, r := range rows {
-		if r.Bytes == smallBody && r.Connections == mostConnections && r.Duplicates == 0 && !r.Workers {
-			by[r.Way] = r
+	for i := range rows {
+		if r := &rows[i]; r.Bytes == smallBody && r.Connections == mostConnections && r.Duplicates == 0 && !r.Workers {
+			by[r.Way] = *r
 		}
 	}
 	return by
@@ -226,7 +226,8 @@ func receiverTable(out io.Writer, report benchReport[receiverRow]) error {
 		"way\tsize\tconnections\tduplicates\tworkers\tper second\tp50\tp99\tstatements\tcommits\tWAL\tsettled/s\tcores: server\tPostgres\tload\tmemory\tpeak\n"); err != nil {
 		return err
 	}
-	for _, r := range report.Rows {
+	for i := range report.Rows {
+		r := &report.Rows[i]
 		workers := "none"
 		if r.Workers {
 			workers = "settling"

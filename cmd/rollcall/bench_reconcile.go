@@ -98,7 +98,7 @@ func (c *benchReconcileCmd) row(ctx context.Context, w *benchWorld, n int) (reco
 		}
 		took, calls = append(took, w.now().Sub(began).Seconds()), append(calls, float64(vendor.calls.Load()))
 		row.Found += found
-		row.ListPages = int(vendor.pages())
+		row.ListPages = vendor.pages()
 	}
 	row.Found /= c.Runs
 	row.Seconds, row.Calls = middle(took), int(middle(calls))

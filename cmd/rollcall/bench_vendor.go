@@ -81,7 +81,7 @@ var cannedBody = strings.Repeat("All the kettles of the harbor stand in one long
 func answerCanned(w http.ResponseWriter, id string) {
 	w.Header().Set("Content-Type", "application/json")
 	// The client may have gone; it then asks again.
-	_, _ = fmt.Fprintf(w, `{"job_id":%q,"status":"completed","created_at":"2026-11-29T12:00:00Z","completed_at":"2026-11-29T12:00:01Z",`+
+	_, _ = fmt.Fprintf(w, `{"job_id":%q,"status":"completed","created_at":"2026-11-29T12:00:00Z","completed_at":"2026-11-29T12:00:01Z",`+ //nolint:gosec // JSON, and only our own client asks.
 		`"tokens_charged":1,"data":{"markdown":"# Canned\n\n%s"},"metadata":{"http_status":200,"duration_ms":1000}}`, id, cannedBody)
 }
 
