@@ -111,19 +111,20 @@ func (s *shelf) put(t *testing.T, content []byte) {
 }
 
 // pages are all that show the result or something of it. What is large alone
-// is no different in the words beside it.
+// is no different in the words beside it: titles, links and metadata are cut.
 func (s *shelf) pages(large bool) []string {
 	result := fmt.Sprintf("/results/%d", s.item)
 	pages := []string{
-		"/search?q=hostilecorpus", "/search?q=hostilecorpus&order=best", fmt.Sprintf("/items/%d", s.item), fmt.Sprintf("/batches/%d/items", s.batch), "/",
+		"/search?q=hostilecorpus", "/search?q=hostilecorpus&order=best", fmt.Sprintf("/items/%d", s.item),
 		fmt.Sprintf("/compare/results?a=%d&b=%d", s.before.items[0], s.item), fmt.Sprintf("/compare/results?a=%d&b=%d&part=html", s.before.items[0], s.item),
-		fmt.Sprintf("/compare/batches?a=%d&b=%d", s.before.batch, s.batch),
 	}
+	tabs := []string{"read", "markdown", "html"}
 	if !large {
-		pages = append(pages, fmt.Sprintf("/batches/%d/stuck", s.batch), fmt.Sprintf("/batches/%d", s.batch), "/failures",
-			fmt.Sprintf("/items/%d", s.items[1]), fmt.Sprintf("/jobs/%d", s.job))
+		pages = append(pages, "/", fmt.Sprintf("/batches/%d/items", s.batch), fmt.Sprintf("/batches/%d/stuck", s.batch), fmt.Sprintf("/batches/%d", s.batch),
+			"/failures", fmt.Sprintf("/items/%d", s.items[1]), fmt.Sprintf("/jobs/%d", s.job), fmt.Sprintf("/compare/batches?a=%d&b=%d", s.before.batch, s.batch))
+		tabs = append(tabs, "preview", "links", "metadata", "story", "history")
 	}
-	for _, tab := range []string{"read", "markdown", "preview", "html", "links", "metadata", "story", "history"} {
+	for _, tab := range tabs {
 		pages = append(pages, result+"?tab="+tab)
 	}
 	return pages
