@@ -34,8 +34,9 @@ const (
 	benchHomeTime       = 5 * time.Minute
 )
 
-// pipelineRow is one kind of load, in medians. Delivery to stored is until the job is closed, which is after the commit
-// of its result; in batch mode it is until the first page of results.
+// pipelineRow is one kind of load, in medians. Delivery to stored is until the moment that is written with the
+// result, or in batch mode with the first page of results: the transaction that writes it has begun then, so its own time,
+// a few milliseconds, is left out.
 type pipelineRow struct {
 	Load       string  `json:"load"`
 	URLs       int     `json:"urls"` // A run's; each is stored, which was counted.

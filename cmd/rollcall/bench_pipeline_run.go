@@ -247,7 +247,7 @@ func (d *driving) spread(ctx context.Context) (time.Duration, error) {
 	return time.Duration(micros) * time.Microsecond, err
 }
 
-// latencies are from the delivery to the first result of its job in batch mode, else to the close of the job.
+// latencies are from the delivery to the first result of its job in batch mode, else to the close of the job; see pipelineRow.
 func (d *driving) latencies(ctx context.Context) (float64, float64, error) {
 	var p50, p99 float64
 	err := d.store.SQL().QueryRowContext(ctx, `WITH took AS (SELECT extract(epoch FROM CASE j.kind WHEN 'extract' THEN j.ended_at
