@@ -2,8 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -31,7 +30,7 @@ func newDrillBalancer(addresses []string) (*drillBalancer, error) {
 		b.backends = append(b.backends, &httputil.ReverseProxy{
 			Rewrite:      func(p *httputil.ProxyRequest) { p.SetURL(target) },
 			Transport:    &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 10 * time.Second},
-			ErrorLog:     log.New(io.Discard, "", 0), // A process that is dead is what this is about.
+			ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // A process that is dead is what this is about.
 			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		})
 	}

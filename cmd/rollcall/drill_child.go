@@ -178,7 +178,7 @@ func answersOK(ctx context.Context, address string) bool {
 		return false
 	}
 	req.Close = true
-	res, err := http.DefaultClient.Do(req)
+	res, err := new(http.Client).Do(req)
 	if err != nil {
 		return false
 	}

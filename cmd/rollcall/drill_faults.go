@@ -250,7 +250,7 @@ func (d *drill) admin(ctx context.Context, method, path, body string, answer any
 	if err != nil {
 		return fmt.Errorf("ask the sandbox: %w", err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := new(http.Client).Do(req)
 	if err != nil {
 		return fmt.Errorf("ask the sandbox: %w", err)
 	}

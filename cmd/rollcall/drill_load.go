@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ func (d *drill) submit(ctx context.Context, b drillBatch) error {
 			d.mu.Unlock()
 			return nil
 		}
-		d.log.InfoContext(ctx, "batch not submitted yet", "batch", b.name, "error", err.Error())
+		d.log.InfoContext(ctx, "batch not submitted yet", slog.String("batch", b.name), slog.Any("error", err))
 		if !pauseFor(ctx, submitGap) {
 			return fmt.Errorf("submit %s: %w", b.name, err)
 		}

@@ -77,10 +77,7 @@ func (c *drillCmd) open(ctx context.Context, a *app) (*drill, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := c.settings(a.config)
-	if err != nil {
-		return nil, err
-	}
+	config := c.settings(a.config)
 	log, err := os.OpenFile(filepath.Join(dir, "drill.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // The folder is the caller's.
 	if err != nil {
 		return nil, fmt.Errorf("log of the drill: %w", err)
@@ -105,7 +102,7 @@ func (c *drillCmd) open(ctx context.Context, a *app) (*drill, error) {
 }
 
 // settings are those of the drill: what the environment says of a real installation must not leak into it.
-func (c *drillCmd) settings(given *Config) (*Config, error) {
+func (c *drillCmd) settings(given *Config) *Config {
 	config := *given
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // It never returns an error.
@@ -113,7 +110,7 @@ func (c *drillCmd) settings(given *Config) (*Config, error) {
 	config.GeonodeScraperAPIKey = "drill-" + rand.Text()
 	config.DatabaseConnections, config.ShutdownGrace = 12, 15*time.Second
 	config.VendorTimeout = drillVendorTimeout
-	return &config, nil
+	return &config
 }
 
 func (d *drill) build(ctx context.Context) error {
@@ -236,7 +233,7 @@ func (d *drill) start(ctx context.Context, name, address, probe string, vars map
 	if err != nil {
 		return nil, fmt.Errorf("this program: %w", err)
 	}
-	log, err := os.OpenFile(filepath.Join(d.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(filepath.Join(d.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600) //nolint:gosec // The folder is the caller's.
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", name, err)
 	}
@@ -262,7 +259,10 @@ func (d *drill) start(ctx context.Context, name, address, probe string, vars map
 	if args[0] == "serve" {
 		return c, nil
 	}
-	return c, c.waitReady(ctx)
+	if err := c.waitReady(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // hurry makes the waits of a pipeline, which are minutes, suit a drill or a demonstration.
@@ -296,5 +296,6 @@ func freePort(ctx context.Context) (string, error) {
 // books asks the vendor for its books.
 func (d *drill) books(ctx context.Context) (sandbox.Books, error) {
 	var books sandbox.Books
-	return books, d.admin(ctx, http.MethodGet, "/_sandbox/books", "", &books)
+	err := d.admin(ctx, http.MethodGet, "/_sandbox/books", "", &books)
+	return books, err
 }

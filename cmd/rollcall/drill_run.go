@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -177,8 +178,8 @@ func (d *drill) noteDeath(c *child, how death) {
 func (d *drill) noteReady(c *child, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := len(d.kills) - 1; i >= 0; i-- {
-		if k := d.kills[i]; k.child == c.name {
+	for _, k := range slices.Backward(d.kills) {
+		if k.child == c.name {
 			if k.ready.IsZero() {
 				k.ready = at
 			}

@@ -86,7 +86,7 @@ func (c *drillCmd) giveUpAfter() time.Duration {
 
 // script is what happens and when: the same for the same flags.
 func (c *drillCmd) script(batches int) []act {
-	s := &scripting{cmd: c, dice: rand.New(rand.NewPCG(c.Seed, 1)), length: c.length()}
+	s := &scripting{cmd: c, dice: rand.New(rand.NewPCG(c.Seed, 1)), length: c.length()} //nolint:gosec // Chance, not a secret.
 	for i := range batches {
 		// The last batch comes well before the last kills.
 		s.add(act{at: s.length * time.Duration(i) * 9 / time.Duration(batches*10), kind: actSubmit, n: i})
@@ -137,10 +137,10 @@ func (s *scripting) within() time.Duration {
 }
 
 // every adds an act for each full gap, somewhere in it, and at least one.
-func (s *scripting) every(gap time.Duration, make func(time.Duration) act) {
-	s.add(make(s.within()))
-	for n := time.Duration(1); n < s.length/gap; n++ {
-		s.add(make(min(gap*n+time.Duration(s.dice.Float64()*float64(gap)/2), s.length)))
+func (s *scripting) every(gap time.Duration, write func(time.Duration) act) {
+	s.add(write(s.within()))
+	for at := gap; at+gap <= s.length; at += gap {
+		s.add(write(at + time.Duration(s.dice.Float64()*float64(gap)/2)))
 	}
 }
 

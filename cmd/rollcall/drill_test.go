@@ -206,7 +206,7 @@ func drilledWell(t *testing.T, line []byte, cmd drillCmd) {
 	if err := json.Unmarshal(line, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(`submitted invalid duplicate accepted stored failed cancelled outstanding lost doubled wrong_content
+	for name := range strings.FieldsSeq(`submitted invalid duplicate accepted stored failed cancelled outstanding lost doubled wrong_content
 		imbalance stuck kills rotations refused_valid refused_secret_lost charged_twice recovery_seconds seconds seed vendor_calls by_net sandbox ok`) {
 		if _, ok := got[name]; !ok {
 			t.Errorf("the report has no %s", name)
