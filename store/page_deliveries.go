@@ -54,8 +54,10 @@ func (s *Store) CountDeliveries(ctx context.Context, f DeliveryFilter) (int64, b
 func (s *Store) countInTime(ctx context.Context, most time.Duration, rows func(Queries) *bun.SelectQuery) (int64, bool, error) {
 	var n int64
 	err := s.InTx(ctx, func(ctx context.Context, tx Tx) error {
-		// SET takes no parameters.
-		if _, err := tx.db.NewRaw("SELECT set_config('statement_timeout', ?, true)", strconv.FormatInt(most.Milliseconds(), 10)).Exec(ctx); err != nil {
+		// SET takes no parameters. Without an index a count may read the whole table
+		// when little fits, which Postgres doesn't expect.
+		if _, err := tx.db.NewRaw("SELECT set_config('statement_timeout', ?, true), set_config('enable_seqscan', 'off', true)",
+			strconv.FormatInt(most.Milliseconds(), 10)).Exec(ctx); err != nil {
 			return translate(err)
 		}
 		var err error

@@ -23,12 +23,11 @@ const (
 	searchPath = "/search"
 	// searchRows is how many results a page of the search shows.
 	searchRows = 20
-	// searchBudget is how long a search may take before it shows what it has;
-	// searchPatience when that is a page, and bestPatience when the best are
-	// looked for.
+	// searchBudget is how long a search may take before it shows what it has, and
+	// searchPatience when that is a page: it then says how many there are at least,
+	// and shows the best of those.
 	searchBudget   = 2 * time.Second
-	searchPatience = 100 * time.Millisecond
-	bestPatience   = 500 * time.Millisecond
+	searchPatience = 60 * time.Millisecond
 	// searchText is how long what is searched for may be, in characters.
 	searchText = 400
 )
@@ -43,9 +42,6 @@ func (s *Server) search(c echo.Context) error {
 	q, wrong := searchOf(c.QueryParams(), readerZone(c), &props)
 	props.Errors = views.Errors(wrong)
 	q.After, q.Limit, q.Now, q.Patience, q.Budget = after, searchRows, s.now, searchPatience, searchBudget
-	if q.Best {
-		q.Patience = bestPatience
-	}
 	status := http.StatusOK
 	switch {
 	case len(wrong) > 0:

@@ -132,8 +132,8 @@ func (x *explainer) explainTx(ctx context.Context, said []statement) ([]explaine
 			if tx, err = x.begin(ctx); err != nil {
 				return nil, err
 			}
-		case strings.HasPrefix(strings.ToUpper(each.sql), "SET LOCAL"):
-			if _, err := tx.Exec(ctx, each.sql); err != nil {
+		case strings.HasPrefix(strings.ToUpper(each.sql), "SET LOCAL") || strings.Contains(each.sql, "set_config("):
+			if _, err := tx.Exec(ctx, each.sql, each.args...); err != nil {
 				return nil, err
 			}
 		case word == "SELECT" || word == "WITH":

@@ -247,7 +247,8 @@ func (p *picks) files(out map[string][]string) {
 	out["/exports"] = []string{"/exports", "/exports?from=" + p.deep("exports", "created_at", 0.9)}
 	out["/exports/new"] = []string{"/exports/new", "/exports/new?batch=" + batch, "/exports/new?state=failed&code=TIMEOUT"}
 	out["/exports/live"] = []string{"/exports/live"}
-	out["/exports/items"] = []string{"/exports/items?format=jsonl&batch=" + batch + "&state=stored"}
+	out["/exports/items"] = []string{"/exports/items?format=jsonl&state=stored&batch=" +
+		p.one(`SELECT id FROM batches WHERE stored_webhook > 0 AND accepted <= 1000 ORDER BY accepted DESC, id LIMIT 1`)}
 	out["/exports/:id"] = perID(exports, "/exports/:id")
 	out["/exports/:id/live"] = perID(exports, "/exports/:id/live")
 	out["/exports/:id/manifest.json"] = perID(exports, "/exports/:id/manifest.json")

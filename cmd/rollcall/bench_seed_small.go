@@ -126,8 +126,8 @@ func seedStatements() []string {
 		`INSERT INTO comparisons (a_batch_id, b_batch_id, state, asked_at, ended_at, a_stored, b_stored, unchanged, changed, added, gone)
 			SELECT a, b, 'done', $now, $now, 5000, 5000, 2000, 2000, 500, 500
 			FROM (SELECT id AS b, lag(id) OVER (ORDER BY id) AS a FROM (SELECT id FROM batches WHERE stored_webhook > 0 ORDER BY accepted DESC, id LIMIT 2) AS two) AS pair WHERE a IS NOT NULL`,
-		`INSERT INTO comparison_pages (comparison_id, kind, n, a_item_id, b_item_id)
-			SELECT c.id, (ARRAY['unchanged', 'changed', 'new', 'gone'])[1 + i.position % 4], i.position, i.id, i.id
+		`INSERT INTO comparison_pages (comparison_id, kind, n, a_item_id, b_item_id, a_state, b_state)
+			SELECT c.id, (ARRAY['unchanged', 'changed', 'recovered', 'lost'])[1 + i.position % 4], i.position, i.id, i.id, 'stored', 'stored'
 			FROM comparisons c JOIN items i ON i.batch_id = c.b_batch_id AND i.position <= 5000`,
 		`INSERT INTO invites (token_hash, name, role, made_by, created_at, expires_at)
 			SELECT sha256(n::text::bytea), 'invited ' || n, 'analyst', '` + seedAdmin + `', $now, $now + interval '3 days' FROM generate_series(1, 8) AS n`,
