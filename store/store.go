@@ -67,6 +67,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	cfg.ConnConfig.Tracer = c.Tracer
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "rollcall"
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		// Compiling a plan takes longer than any of ours takes to run. Not every
+		// pooler lets a connection begin with this.
+		_, err := conn.Exec(ctx, "SET jit = off")
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)

@@ -184,20 +184,21 @@ func (c *benchPagesCmd) explain(ctx context.Context, a *app, r *reader, rows []p
 	if c.NoScans {
 		large = 0
 	}
-	x, err := newExplainer(ctx, r.stack.dsn, large, c.NoScans)
+	x, err := newExplainer(ctx, r.stack.store, large, c.NoScans)
 	if err != nil {
 		return err
 	}
+	defer x.close()
 	for i := range rows {
 		row := &rows[i]
 		for _, address := range row.Addresses {
 			if err := explainVisit(ctx, r, x, row, address); err != nil {
-				return errors.Join(fmt.Errorf("%s: %w", address, err), x.close(ctx))
+				return fmt.Errorf("%s: %w", address, err)
 			}
 		}
 	}
 	_, err = fmt.Fprintf(a.err, "%d routes and searches explained\n", len(rows))
-	return errors.Join(err, x.close(ctx))
+	return err
 }
 
 func explainVisit(ctx context.Context, r *reader, x *explainer, row *pageRow, address string) error {

@@ -3,13 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"rollcall/store"
 )
 
 // statement is one statement that a page sent, as it sent it.
@@ -63,7 +65,7 @@ type explained struct {
 
 // explainer runs statements again with EXPLAIN, each in a transaction that is rolled back.
 type explainer struct {
-	conn  *pgx.Conn
+	conn  *pgxpool.Conn
 	large map[string]bool
 	// noScans makes Postgres scan a table only when nothing else can be done. In a small database, where it would scan any
 	// table, that shows what has no index to go by.
@@ -71,8 +73,8 @@ type explainer struct {
 }
 
 // newExplainer calls large the tables that have at least that many rows, among those that grow without end when it is 0.
-func newExplainer(ctx context.Context, dsn string, atLeast int64, noScans bool) (*explainer, error) {
-	conn, err := pgx.Connect(ctx, dsn)
+func newExplainer(ctx context.Context, s *store.Store, atLeast int64, noScans bool) (*explainer, error) {
+	conn, err := s.Pool().Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reach the database: %w", err)
 	}
@@ -80,11 +82,13 @@ func newExplainer(ctx context.Context, dsn string, atLeast int64, noScans bool) 
 	rows, err := conn.Query(ctx, `SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 		AND (CASE WHEN $1::bigint > 0 THEN reltuples >= $1 ELSE relname = ANY ($2) END)`, atLeast, largeTables())
 	if err != nil {
-		return nil, errors.Join(err, conn.Close(ctx))
+		x.close()
+		return nil, err
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, errors.Join(err, conn.Close(ctx))
+		x.close()
+		return nil, err
 	}
 	for _, name := range names {
 		x.large[name] = true
@@ -92,7 +96,7 @@ func newExplainer(ctx context.Context, dsn string, atLeast int64, noScans bool) 
 	return x, nil
 }
 
-func (x *explainer) close(ctx context.Context) error { return x.conn.Close(context.WithoutCancel(ctx)) }
+func (x *explainer) close() { x.conn.Release() }
 
 // explain runs what one page said again. Statements of one connection between begin and commit share a transaction, so that
 // what SET LOCAL says holds for those after it.
@@ -152,8 +156,7 @@ func (x *explainer) begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil || !x.noScans {
 		return tx, err
 	}
-	// What a scan is made to cost would have each plan compiled.
-	_, err = tx.Exec(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL jit = off`)
+	_, err = tx.Exec(ctx, `SET LOCAL enable_seqscan = off`)
 	return tx, err
 }
 
