@@ -21,6 +21,9 @@ type Again struct {
 // charged, without its coming here.
 var lostCodes = []string{"SYNC_LOST", "GAVE_UP", "NOT_REPORTED", "VENDOR_FORGOT", "MISNUMBERED"} //nolint:gochecknoglobals // A constant.
 
+// againColumns are what againSQL needs of the items.
+var againColumns = []string{"id", "batch_id", "state", "error_code", "error_retryable", "current_job_id"} //nolint:gochecknoglobals // A constant.
+
 // againSQL sums up chosen items. It is what package pipeline makes of them: a
 // batch's together, a crawl's seed as a crawl, everything else by itself.
 const againSQL = `WITH by_batch AS (
@@ -29,7 +32,7 @@ const againSQL = `WITH by_batch AS (
 		count(*) FILTER (WHERE seed.yes) AS seeds,
 		count(*) FILTER (WHERE seed.yes) * coalesce((b.options->'crawl'->>'limit')::bigint, 0) AS limits,
 		count(*) FILTER (WHERE j.kind IS DISTINCT FROM 'batch') + ceil(count(*) FILTER (WHERE j.kind = 'batch') / ?per::numeric)::bigint AS jobs
-	FROM (?chosen) chosen JOIN items i ON i.id = chosen.id JOIN batches b ON b.id = i.batch_id
+	FROM (?chosen) i JOIN batches b ON b.id = i.batch_id
 	LEFT JOIN jobs j ON j.id = i.current_job_id
 	CROSS JOIN LATERAL (SELECT j.kind = 'crawl' AND EXISTS (SELECT FROM job_items ji
 		WHERE ji.job_id = j.id AND ji.input_index = 0 AND ji.item_id = i.id) AS yes) seed
@@ -43,13 +46,13 @@ func (q Queries) PageAgain(ctx context.Context, itemIDs []int64, before time.Tim
 	if len(itemIDs) == 0 {
 		return Again{}, nil
 	}
-	return q.again(ctx, q.ended(itemIDs, AsPlanned{Before: before}).Column("id"), urlsPerJob)
+	return q.again(ctx, q.ended(itemIDs, AsPlanned{Before: before}).Column(againColumns...), urlsPerJob)
 }
 
 // PageAgainMatching sums up the failures that match, at most the given number
 // of the latest.
 func (q Queries) PageAgainMatching(ctx context.Context, f Failed, most int64, urlsPerJob int) (Again, error) {
-	chosen := f.where(q.db.NewSelect().Model((*Item)(nil)).Column("id")).Order("i.ended_at DESC", "i.id DESC").Limit(most)
+	chosen := f.where(q.db.NewSelect().Model((*Item)(nil)).Column(againColumns...)).Order("i.ended_at DESC", "i.id DESC").Limit(most)
 	return q.again(ctx, chosen, urlsPerJob)
 }
 

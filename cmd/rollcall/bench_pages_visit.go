@@ -159,7 +159,7 @@ func mayDiffer(address string, status int) bool {
 	case "/readyz":
 		return status == http.StatusServiceUnavailable // No workers run beside the measurement.
 	case "/setup", "/invite/nosuchtoken":
-		return status == http.StatusNotFound || status == http.StatusGone
+		return status == http.StatusNotFound || status == http.StatusGone || status == http.StatusTooManyRequests
 	}
 	return false
 }
