@@ -559,6 +559,7 @@ CREATE TABLE public.jobs (
     cancel_requested_at timestamp with time zone,
     look text DEFAULT ''::text NOT NULL,
     vendor_ended_at timestamp with time zone,
+    called_vendor_at timestamp with time zone,
     CONSTRAINT jobs_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'crawl'::text]))),
     CONSTRAINT jobs_look_check CHECK ((look = ANY (ARRAY[''::text, 'running'::text, 'not_found'::text, 'no_answer'::text, 'incomplete'::text]))),
     CONSTRAINT jobs_origin_check CHECK ((origin = ANY (ARRAY['submit'::text, 'split'::text, 'retry'::text, 'resubmit'::text]))),
@@ -1483,13 +1484,13 @@ CREATE INDEX items_failed_batch_group_idx ON public.items USING btree (batch_id,
 
 CREATE INDEX items_failed_batch_idx ON public.items USING btree (batch_id, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
 
-CREATE INDEX items_failed_code_idx ON public.items USING btree (error_code, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+CREATE INDEX items_failed_code_idx ON public.items USING btree (error_code, ended_at DESC, id DESC) INCLUDE (resolved_at) WHERE (state = 'failed'::text);
 
-CREATE INDEX items_failed_group_idx ON public.items USING btree (failure_group, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+CREATE INDEX items_failed_group_idx ON public.items USING btree (failure_group, ended_at DESC, id DESC) INCLUDE (resolved_at) WHERE (state = 'failed'::text);
 
-CREATE INDEX items_failed_host_idx ON public.items USING btree (host, ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+CREATE INDEX items_failed_host_idx ON public.items USING btree (host, ended_at DESC, id DESC) INCLUDE (resolved_at) WHERE (state = 'failed'::text);
 
-CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE (state = 'failed'::text);
+CREATE INDEX items_failed_idx ON public.items USING btree (ended_at DESC, id DESC) INCLUDE (failure_group) WHERE (state = 'failed'::text);
 
 CREATE INDEX items_resolved_code_idx ON public.items USING btree (error_code) WHERE ((state = 'failed'::text) AND (resolved_at IS NOT NULL));
 
@@ -1503,7 +1504,7 @@ CREATE INDEX items_waiting_batch_idx ON public.items USING btree (batch_id, ende
 
 CREATE INDEX items_waiting_code_idx ON public.items USING btree (error_code) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 
-CREATE INDEX items_waiting_idx ON public.items USING btree (ended_at DESC, id DESC) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
+CREATE INDEX items_waiting_idx ON public.items USING btree (ended_at DESC, id DESC) INCLUDE (failure_group) WHERE ((state = 'failed'::text) AND (resolved_at IS NULL));
 
 CREATE INDEX job_events_job_idx ON public.job_events USING btree (job_id, at, id);
 

@@ -25,11 +25,11 @@ func (t Tx) LockJob(ctx context.Context, id int64) (*Job, error) {
 
 // ClaimJob moves a job from intended to calling with a new call number and a
 // lease that outlives the call. It reports false when the job was not there
-// to claim, or is to be cancelled.
-func (q Queries) ClaimJob(ctx context.Context, id int64, now, lease time.Time) (bool, error) {
+// to claim, or is to be cancelled. vendorNow is now by the vendor's clock.
+func (q Queries) ClaimJob(ctx context.Context, id int64, now, vendorNow, lease time.Time) (bool, error) {
 	n, err := affected(q.db.NewRaw(`UPDATE jobs SET state = 'calling', call_no = call_no + 1,
-		called_at = ?, lease_until = ?, adopt_passes = 0, adopt_pass_at = NULL
-		WHERE id = ? AND state = 'intended' AND cancel_requested_at IS NULL`, now, lease, id).Exec(ctx))
+		called_at = ?, called_vendor_at = ?, lease_until = ?, adopt_passes = 0, adopt_pass_at = NULL
+		WHERE id = ? AND state = 'intended' AND cancel_requested_at IS NULL`, now, vendorNow, lease, id).Exec(ctx))
 	return n == 1, err
 }
 

@@ -80,7 +80,7 @@ func moves() []move {
 	}
 	return []move{
 		{"claim", before[:1], store.JobCalling, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
-			return tx.ClaimJob(ctx, id, now, now.Add(time.Minute))
+			return tx.ClaimJob(ctx, id, now, now, now.Add(time.Minute))
 		}},
 		{"expire", calling[:1], store.JobUncertain, func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return tx.ExpireClaim(ctx, id, now)

@@ -101,6 +101,7 @@ type Job struct {
 	CreatedAt         time.Time
 	CallNo            int
 	CalledAt          *time.Time
+	CalledVendorAt    *time.Time // The same moment by the vendor's clock, as far as the caller knew it.
 	LeaseUntil        *time.Time
 	AdoptPasses       int
 	AdoptPassAt       *time.Time

@@ -201,11 +201,21 @@ func calledAt(job *store.Job) time.Time {
 	return job.CreatedAt
 }
 
-func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, error) {
-	called := calledAt(c.job)
-	window := geonode.ListParams{
-		Start: p.clock.vendorTime(called).Add(-adoptSlack), End: p.clock.vendorTime(called).Add(p.cfg.ClaimLease + adoptSlack),
+// vendorCalledAt is when the vendor may have taken the job's call, by its own
+// clock: as the caller knew that clock then, and as it is known now. Either
+// clock may have been put right in between, ours or the vendor's.
+func (p *Pipeline) vendorCalledAt(job *store.Job) (first, last time.Time) {
+	now := p.clock.vendorTime(calledAt(job))
+	then := cmp.Or(job.CalledVendorAt, &now)
+	if then.Before(now) {
+		return *then, now
 	}
+	return now, *then
+}
+
+func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, error) {
+	first, last := p.vendorCalledAt(c.job)
+	window := geonode.ListParams{Start: first.Add(-adoptSlack), End: last.Add(p.cfg.ClaimLease + adoptSlack)}
 	list, compare := p.listBatches, p.compareBatch
 	switch c.job.Kind {
 	case store.KindExtract:
@@ -273,7 +283,8 @@ func (p *Pipeline) listExtracts(ctx context.Context, c *call, window geonode.Lis
 		return !sameURL(c.items[0].URL, row.URL) || !sameFormats(c.options.Formats, row.Output)
 	})
 	out := &found{page: got.ListPage, rows: n, reply: got.Reply, nearest: true}
-	for _, row := range nearestFirst(rows, p.clock.vendorTime(calledAt(c.job))) {
+	first, last := p.vendorCalledAt(c.job)
+	for _, row := range nearestFirst(rows, first, last) {
 		out.ids = append(out.ids, row.JobID)
 	}
 	return out, nil
@@ -281,8 +292,10 @@ func (p *Pipeline) listExtracts(ctx context.Context, c *call, window geonode.Lis
 
 // nearestFirst sorts by how far from the call a job was made: where the vendor
 // lists a batch's or crawl's pages as jobs, an earlier one looks the same.
-func nearestFirst(rows []geonode.ExtractSummary, called time.Time) []geonode.ExtractSummary {
-	away := func(row geonode.ExtractSummary) time.Duration { return row.CreatedAt.Sub(called).Abs() }
+func nearestFirst(rows []geonode.ExtractSummary, first, last time.Time) []geonode.ExtractSummary {
+	away := func(row geonode.ExtractSummary) time.Duration {
+		return min(row.CreatedAt.Sub(first).Abs(), row.CreatedAt.Sub(last).Abs())
+	}
 	slices.SortStableFunc(rows, func(a, b geonode.ExtractSummary) int { return cmp.Compare(away(a), away(b)) })
 	return rows
 }

@@ -13,17 +13,33 @@ import (
 )
 
 // TestLostAnswerIsAdopted: the vendor took the call and its answer was lost.
-// The job is found and adopted; the vendor is not called again.
+// The job is found and adopted, even by a vendor's clock that was put right
+// right after; the vendor is not called again.
 func TestLostAnswerIsAdopted(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []store.Kind{store.KindExtract, store.KindBatch} {
-		t.Run(string(kind), func(t *testing.T) {
+	for name, each := range map[string]struct {
+		kind  store.Kind
+		jumps time.Duration
+	}{
+		"extract": {store.KindExtract, 0}, "batch": {store.KindBatch, 0},
+		"extract, clock forward": {store.KindExtract, 10 * time.Minute}, "batch, clock back": {store.KindBatch, -10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, setup{})
+			kind := each.kind
+			var ahead atomic.Int64
+			r := newRig(t, setup{noWebhooks: each.jumps != 0, sandbox: func(c *sandbox.Config) {
+				c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			}})
 			var lost atomic.Bool
 			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 				if isSubmit(req) && !lost.Swap(true) {
 					next.ServeHTTP(httptest.NewRecorder(), req)
+					if ahead.Store(int64(each.jumps)); each.jumps != 0 {
+						if _, err := r.pipe.Reconcile(req.Context(), "command"); err != nil { // Whose answers show the time.
+							t.Error(err)
+						}
+					}
 					panic(http.ErrAbortHandler)
 				}
 				next.ServeHTTP(w, req)

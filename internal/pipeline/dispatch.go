@@ -139,12 +139,13 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 		return err
 	}
 	now := p.now()
-	claimed, err := p.store.ClaimJob(ctx, job.ID, now, now.Add(p.cfg.ClaimLease))
+	vendorNow := p.clock.vendorTime(now)
+	claimed, err := p.store.ClaimJob(ctx, job.ID, now, vendorNow, now.Add(p.cfg.ClaimLease))
 	if err != nil || !claimed {
 		return err
 	}
 	job.CallNo++
-	job.CalledAt = &now
+	job.CalledAt, job.CalledVendorAt = &now, &vendorNow
 	if p.now().Sub(now) > p.cfg.ClaimLease/2 {
 		// The process slept between the claim and the call: by the time the
 		// call ends somebody else may own the job.
