@@ -228,7 +228,7 @@ func explainVisit(ctx context.Context, r *reader, x *explainer, row *pageRow, ad
 
 // round visits every route once after the other, in another order each time.
 func (c *benchPagesCmd) round(ctx context.Context, r *reader, rows []pageRow) error {
-	for _, i := range rand.Perm(len(rows)) {
+	for _, i := range rand.Perm(len(rows)) { //nolint:gosec // No secret hangs on the order.
 		row := &rows[i]
 		took := make([]time.Duration, max(c.Visits, len(row.Addresses)))
 		for n := range took {
@@ -275,7 +275,7 @@ func pageAims(rows []pageRow) []aim {
 		{streamKind, "p95 of the slowest first byte in ms", pageP95},
 		{searchKind, "p95 of the slowest kind of search in ms", searchP95},
 	} {
-		if got, any := worst[each.kind]; any {
+		if got, there := worst[each.kind]; there {
 			aims = append(aims, atMost(each.name, got, each.want))
 		}
 	}

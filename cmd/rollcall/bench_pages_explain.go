@@ -176,7 +176,7 @@ func (x *explainer) one(ctx context.Context, tx pgx.Tx, each statement) (explain
 		return explained{}, err
 	}
 	var told []struct {
-		Plan      plan
+		Plan      plan    `json:"Plan"`
 		Planning  float64 `json:"Planning Time"`
 		Execution float64 `json:"Execution Time"`
 	}

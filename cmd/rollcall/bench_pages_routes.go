@@ -65,7 +65,7 @@ func (p *picks) deep(table, at string, share float64) string {
 	if err != nil {
 		p.err = fmt.Errorf("deep in %s: %w", table, err)
 	}
-	raw := binary.BigEndian.AppendUint64(nil, uint64(when.UnixMicro()))                         //nolint:gosec // As web's keyCursor.
+	raw := binary.BigEndian.AppendUint64(nil, uint64(when.UnixMicro()))
 	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(raw, uint64(id))) //nolint:gosec // As above.
 }
 

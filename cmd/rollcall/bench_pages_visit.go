@@ -61,7 +61,10 @@ func openReader(ctx context.Context, s *stack) (*reader, error) {
 	}
 	front.admit(desk.web.Handler())
 	r.web, r.base = desk.web, front.url()
-	return r, r.signIn(ctx)
+	if err := r.signIn(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // openBenchVendor starts a vendor that some pages ask, and returns its address.

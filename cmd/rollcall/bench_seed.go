@@ -92,11 +92,11 @@ type seeder struct {
 // row is taken away first and put back at the end, which checks all rows at once. If it is cut short the database is to
 // be dropped.
 func seedDatabase(ctx context.Context, a *app, s *stack, size seedSize) error {
-	var any bool
-	if err := s.store.SQL().QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM batches)`).Scan(&any); err != nil {
+	var filled bool
+	if err := s.store.SQL().QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM batches)`).Scan(&filled); err != nil {
 		return fmt.Errorf("look whether the database is empty: %w", err)
 	}
-	if any {
+	if filled {
 		return errors.New("the database has batches: only an empty one is filled")
 	}
 	d := &seeder{seedSize: size, s: s, out: a.err, now: a.now, began: a.now().UTC().Truncate(time.Second), text: newMadeText(size.Seed)}
@@ -148,22 +148,24 @@ func (d *seeder) rowsBeside(ctx context.Context) error {
 	if err := d.exec(ctx, `ANALYZE items, results, search_todo`); err != nil {
 		return err
 	}
-	return together(ctx, d.readWords, d.readWords, func(ctx context.Context) error {
-		return d.copyAll(ctx, d.webhookRows(), d.deliveryRows(), d.eventRows(), d.timelineRows(), d.logRows())
-	})
-}
-
-func (d *seeder) readWords(ctx context.Context) error {
 	p, err := quietPipeline(d.s, d.now, nobody, seedAccount)
 	if err != nil {
 		return err
 	}
-	for more := true; more; {
-		if more, err = p.Index(ctx); err != nil {
+	read := func(ctx context.Context) error { return readWords(ctx, p) }
+	again := read
+	return together(ctx, read, again, func(ctx context.Context) error {
+		return d.copyAll(ctx, d.webhookRows(), d.deliveryRows(), d.eventRows(), d.timelineRows(), d.logRows())
+	})
+}
+
+// readWords reads until no result is left.
+func readWords(ctx context.Context, p *pipeline.Pipeline) error {
+	for {
+		if more, err := p.Index(ctx); err != nil || !more {
 			return err
 		}
 	}
-	return nil
 }
 
 // largeTables are those that grow without end.
@@ -225,7 +227,8 @@ func (d *seeder) putBack(ctx context.Context, again []string) error {
 			return nil
 		})
 	}
-	return together(ctx, work, work)
+	second := work
+	return together(ctx, work, second)
 }
 
 // together does several things at once, and ends them all when one goes wrong.

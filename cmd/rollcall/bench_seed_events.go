@@ -30,7 +30,7 @@ func (d *seeder) webhookRows() seedTable {
 	events := seedEvents()
 	from := d.batches[0].created
 	return seedTable{"webhooks", columns, rowsOf(len(events), func(i int) []any {
-		endpoint := strings.Repeat(string(rune('a'+i)), 32)
+		endpoint := strings.Repeat(string("abc"[i]), 32)
 		return []any{
 			i + 1, endpoint, events[i], "https://desk.example/webhooks/geonode/" + endpoint, "", "live", fmt.Sprintf("hook-%d", i+1),
 			"hex", from, from, d.began,

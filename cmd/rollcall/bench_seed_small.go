@@ -147,11 +147,11 @@ func (d *seeder) preflights(ctx context.Context) error {
 	for n := range 3 {
 		var text strings.Builder
 		for i := range min(seedLines, d.Items) {
-			switch {
-			case i%50 == 7:
+			switch i % 50 {
+			case 7:
 				text.WriteString("no address at all\n")
-			case i%50 == 9:
-				text.WriteString("www.host9.example/fixed/" + fmt.Sprint(i) + "\n")
+			case 9:
+				text.WriteString("www.host9.example/fixed/" + strconv.Itoa(i) + "\n")
 			default:
 				text.WriteString(d.url(1+(i-i%40/39)*(n+1)%d.Items) + "\n")
 			}

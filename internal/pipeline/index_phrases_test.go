@@ -80,13 +80,15 @@ func (l *library) wantAsPostgres(search string) {
 		}
 		want = append(want, id)
 	}
+	if err := rows.Err(); err != nil {
+		l.t.Fatal(err)
+	}
 	l.want(fmt.Sprintf("%q", search), store.Search{Text: search, Limit: 100}, want...)
 	var paged []int64
 	for after := (store.SearchPlace{}); ; {
 		found := l.find(store.Search{Text: search, Limit: 7, After: after})
-		for _, h := range found.Hits {
-			paged = append(paged, h.ItemID)
-			after = h.Place
+		for i := range found.Hits {
+			paged, after = append(paged, found.Hits[i].ItemID), found.Hits[i].Place
 		}
 		if !found.More {
 			break
