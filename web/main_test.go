@@ -136,7 +136,7 @@ func (b *bench) visit(t *testing.T) *visitor {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &visitor{t: t, bench: b, client: &http.Client{
-		Jar: jar, Transport: transport, Timeout: 20 * time.Second,
+		Jar: jar, Transport: transport, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // patienceOfTests is how long a test waits for what must happen.
-const patienceOfTests = 60 * time.Second
+const patienceOfTests = 2 * time.Minute
 
 // eventually waits until done holds.
 func eventually(tb testing.TB, what string, done func() bool) {
