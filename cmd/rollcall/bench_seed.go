@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"rollcall/internal/pipeline"
 )
 
 // benchSeedCmd fills a database as years of work would, so that pages and searches can be measured on it.
