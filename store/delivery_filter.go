@@ -141,7 +141,8 @@ func (s Standing) narrow(q *bun.SelectQuery) *bun.SelectQuery {
 	case StandingReceived:
 		return q.Where("dl.delivery_id IS NOT NULL AND dl.delivery_id NOT IN (" + refusedHere + ")")
 	case StandingRefused:
-		return q.Where("dl.delivery_id IN (" + refusedHere + ")")
+		// There are few: as an array each is looked up, and the log isn't read for them.
+		return q.Where("dl.delivery_id = ANY (ARRAY(" + refusedHere + "))")
 	case StandingAbsent:
 		return q.Where(absentWith, "success")
 	case StandingGivenUp:
