@@ -230,10 +230,7 @@ func BenchmarkSearch(b *testing.B) {
 
 func searchOnce(b *testing.B, s *store.Store, q store.Search) {
 	b.Helper()
-	q.Limit, q.Now, q.Patience, q.Budget = 20, time.Now, 100*time.Millisecond, 2*time.Second // As web does.
-	if q.Best {
-		q.Patience = 500 * time.Millisecond
-	}
+	q.Limit, q.Now, q.Patience, q.Budget = 20, time.Now, 60*time.Millisecond, 2*time.Second // As web does.
 	found, err := s.Search(b.Context(), q)
 	if err != nil {
 		b.Fatal(err)
