@@ -36,15 +36,14 @@ func (q Queries) ForgetEvents(ctx context.Context, before time.Time, limit int) 
 }
 
 // ForgetRuns deletes what was noted of our own work before the time: runs of
-// the reconciler, changes of the mode but for the last, pauses that are over,
-// counts of what was refused unread, runs of schedules whose batch is pruned or
+// the reconciler, changes of the mode but for the last, counts of what was
+// refused unread, runs of schedules whose batch is pruned or
 // was never made, and samples of the disk. At most limit rows go of each.
 func (q Queries) ForgetRuns(ctx context.Context, before time.Time, limit int) (int64, error) {
 	return q.forget(ctx, before, limit,
 		`DELETE FROM reconcile_runs WHERE id IN (SELECT id FROM reconcile_runs WHERE started_at < ?before ORDER BY started_at, id LIMIT ?limit)`,
 		`DELETE FROM mode_changes WHERE id IN (SELECT id FROM mode_changes WHERE at < ?before
 			AND id < (SELECT max(id) FROM mode_changes) ORDER BY id LIMIT ?limit)`,
-		`DELETE FROM gate_pauses WHERE id IN (SELECT id FROM gate_pauses WHERE resumed_at < ?before ORDER BY id LIMIT ?limit)`,
 		`DELETE FROM refused_counts WHERE (webhook_id, day, cause) IN (SELECT webhook_id, day, cause FROM refused_counts
 			WHERE last_at < ?before AND day < (?before)::timestamptz::date LIMIT ?limit)`,
 		`DELETE FROM schedule_runs WHERE id IN (SELECT r.id FROM schedule_runs r LEFT JOIN batches b ON b.id = r.batch_id

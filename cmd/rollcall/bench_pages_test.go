@@ -75,3 +75,28 @@ func TestPageAims(t *testing.T) {
 		t.Errorf("got %v, want %v", held, want)
 	}
 }
+
+// TestBenchPagesLeavesOthersAlone: a database of somebody's own is refused, and no account of it changed.
+func TestBenchPagesLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DSN(t)
+	env := envOf(map[string]string{"DATABASE_URL": dsn})
+	typed := strings.NewReader("a-long-password-123\n")
+	if code := run(t.Context(), []string{"user", "add", "realadmin", "--role", "admin", "--password-stdin"}, typed, t.Output(), t.Output(), env); code != 0 {
+		t.Fatalf("got exit %d", code)
+	}
+	hash := func() string {
+		var out string
+		if err := storetest.Open(t, dsn).SQL().QueryRowContext(t.Context(), "SELECT md5(password_hash) FROM users").Scan(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	before := hash()
+	if got := rollcall(t, env, "bench", "pages", "--database", dsn); got.code != 1 || !strings.Contains(got.errOut, "not filled by bench seed") {
+		t.Errorf("got %+v, want a refusal", got)
+	}
+	if hash() != before {
+		t.Error("the password was changed")
+	}
+}

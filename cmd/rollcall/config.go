@@ -60,7 +60,7 @@ type Config struct {
 	KeepLog        time.Duration `group:"Growth" env:"ROLLCALL_KEEP_LOG" default:"2160h" help:"How long what is mirrored of the vendor's delivery log is kept, once the job has settled."`
 	KeepBatches    time.Duration `group:"Growth" env:"ROLLCALL_KEEP_BATCHES" default:"0s" help:"How long a batch keeps its items, results and jobs after its end; of one that is older only its counts stay. For ever by default: results are what was paid for, and only you know when nobody needs them."`
 	KeepEvents     time.Duration `group:"Growth" env:"ROLLCALL_KEEP_EVENTS" default:"2160h" help:"How long the ids of foreign jobs are kept, and those of removed ones after they were removed: what is heard of one late is then no news."`
-	KeepRuns       time.Duration `group:"Growth" env:"ROLLCALL_KEEP_RUNS" default:"2160h" help:"How long it is kept what Rollcall noted of its own work: reconcile runs, replays that ended, runs of schedules, pauses."`
+	KeepRuns       time.Duration `group:"Growth" env:"ROLLCALL_KEEP_RUNS" default:"2160h" help:"How long it is kept what Rollcall noted of its own work: reconcile runs, replays that ended, runs of schedules."`
 	KeepStats      time.Duration `group:"Growth" env:"ROLLCALL_KEEP_STATS" default:"17520h" help:"How long the hours of the statistics are kept. Two years by default, so that a month can be held against that of the year before."`
 	KeepAudit      time.Duration `group:"Growth" env:"ROLLCALL_KEEP_AUDIT" default:"0s" help:"How long the audit log is kept. For ever by default: it grows only with what people do."`
 	DiskLimit      size          `group:"Growth" env:"ROLLCALL_DISK_LIMIT" default:"0" help:"What the database may take up. The overview then says in how many days it will. 0: not known."`

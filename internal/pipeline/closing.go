@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -260,7 +261,9 @@ func (s *settling) retry(ctx context.Context, tx store.Tx, carried []store.Carri
 		return err
 	}
 	c := &call{job: job, batch: b}
-	if c.options, c.headers, err = s.readOptions(b); err != nil {
+	// Where the headers are lost with their key, too: dispatch says so when it
+	// withdraws the new job, and this one ends.
+	if c.options, c.headers, err = s.readOptions(b); err != nil && !errors.Is(err, errHeadersLost) {
 		return err
 	}
 	gap := s.cfg.RetryGaps[min(tries, len(s.cfg.RetryGaps)-1)]

@@ -274,8 +274,11 @@ func (s *settling) crawlLimit(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	o, _, err := s.readOptions(b)
-	return o.Crawl.orDefault().Limit, err
+	var o Options
+	if err := json.Unmarshal(b.Options, &o); err != nil {
+		return 0, fmt.Errorf("options of batch %d: %w", b.ID, err)
+	}
+	return o.Crawl.orDefault().Limit, nil
 }
 
 // crawlReports are the vendor's own counters, shown and never summed.

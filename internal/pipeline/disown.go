@@ -22,7 +22,17 @@ type Disowned struct {
 var ErrKeyFits = errors.New("this key opens what is stored, so nothing is lost and nothing was changed")
 
 // errHeadersLost reports custom headers that went with the key they were sealed with.
-var errHeadersLost = errors.New("its custom headers were sealed with a key that is lost, and it isn't sent without them")
+var errHeadersLost error = headersLostError{}
+
+// headersLostError is an ErrSealed that says it in a person's words.
+type headersLostError struct{}
+
+func (headersLostError) Error() string {
+	return "its custom headers were sealed with a key that is lost, and it isn't sent without them"
+}
+
+// Is implements what errors.Is asks for.
+func (headersLostError) Is(target error) bool { return target == ErrSealed }
 
 // Disown begins anew with another key where the one that sealed the database is lost. Webhook secrets end, and their
 // webhooks are marked as those whose secret nobody knows: what arrives is answered 503 and kept until the secret is
