@@ -106,10 +106,10 @@ func (o *tab) byHyparquet(t *testing.T, file []byte) map[string]string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/hyparquet/", http.FileServerFS(os.DirFS("../static/testdata")))
-	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(file) // The browser says what it misses.
 	})
-	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte(hyparquetPage))
 	})

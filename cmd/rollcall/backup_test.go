@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,9 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, file := filepath.Join(dir, "first"), filepath.Join(dir, "rollcall.backup")
-	d := newDeskWith(t, nil, map[string]string{"DATABASE_URL": "", "ROLLCALL_DATA_DIR": first, "ROLLCALL_SECRET_KEY": ""})
+	// A server sends before it listens, and one that has lost its secrets refuses: the vendor must deliver again and again.
+	patient := slices.Repeat([]time.Duration{300 * time.Millisecond}, 300)
+	d := newDeskWith(t, nil, patient, map[string]string{"DATABASE_URL": "", "ROLLCALL_DATA_DIR": first, "ROLLCALL_SECRET_KEY": ""})
 	if _, err := d.pipeline.RegisterWebhooks(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -28,15 +28,19 @@ const testVendorKey = "test-vendor-key"
 // webhooks find it again after a restart.
 func newDesk(t *testing.T, faults sandbox.Faults) *desk {
 	t.Helper()
-	return newDeskWith(t, faults, map[string]string{"DATABASE_URL": storetest.DSN(t)})
+	return newDeskWith(t, faults, soonGaps(), map[string]string{"DATABASE_URL": storetest.DSN(t)})
 }
 
-// newDeskWith is newDesk with settings of its own, the database among them.
-func newDeskWith(t *testing.T, faults sandbox.Faults, vars map[string]string) *desk {
+// soonGaps are between the tries of a vendor that gives a delivery up soon.
+func soonGaps() []time.Duration { return []time.Duration{200 * time.Millisecond, time.Second} }
+
+// newDeskWith is newDesk with the vendor's gaps between tries of a delivery, and with settings of its own, the database
+// among them.
+func newDeskWith(t *testing.T, faults sandbox.Faults, gaps []time.Duration, vars map[string]string) *desk {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Config{
 		Seed: 7, Faults: faults, RunTime: 100 * time.Millisecond,
-		RetryGaps: []time.Duration{200 * time.Millisecond, time.Second},
+		RetryGaps: gaps,
 		// A balancer keeps deliveries waiting until the test has brought about what they are to meet.
 		DeliveryTimeout: time.Minute,
 		APIKeys:         map[string]string{testVendorKey: sandbox.DefaultAccount},

@@ -27,7 +27,7 @@ func TestLostAnswers(t *testing.T) {
 	} {
 		t.Run(string(tt.kind), func(t *testing.T) {
 			t.Parallel()
-			d := newDeskWith(t, sandbox.Faults{sandbox.FaultResetAfterAccept: 0.3}, map[string]string{
+			d := newDeskWith(t, sandbox.Faults{sandbox.FaultResetAfterAccept: 0.3}, soonGaps(), map[string]string{
 				"DATABASE_URL": storetest.DSN(t), "ROLLCALL_VENDOR_RPS": "100", "ROLLCALL_URLS_PER_JOB": strconv.Itoa(tt.urlsPerJob),
 				"ROLLCALL_VENDOR_TIMEOUT": "3s", "ROLLCALL_CLAIM_LEASE": "4s",
 			})

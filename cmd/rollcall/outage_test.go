@@ -125,7 +125,7 @@ func (p *process) complaints() int {
 func TestPostgresRestarts(t *testing.T) {
 	t.Parallel()
 	pg := newOwnPostgres(t)
-	d := newDeskWith(t, nil, map[string]string{"DATABASE_URL": pg.server.DSN()})
+	d := newDeskWith(t, nil, soonGaps(), map[string]string{"DATABASE_URL": pg.server.DSN()})
 	lb := newBalancer(t)
 	d.vars["ROLLCALL_PUBLIC_URL"] = lb.url
 	pages, worker := start(t, d.as("all", nil), "serve"), start(t, d.as("worker", nil), "serve")

@@ -201,10 +201,10 @@ func calledAt(job *store.Job) time.Time {
 	return job.CreatedAt
 }
 
-// vendorCalledAt is when the vendor may have taken the job's call, by its own
-// clock: as the caller knew that clock then, and as it is known now. Either
+// vendorCalledAt is when the vendor may have taken the job's call, at first and
+// at last, by its own clock: as the caller knew that clock then, and as it is known now. Either
 // clock may have been put right in between, ours or the vendor's.
-func (p *Pipeline) vendorCalledAt(job *store.Job) (first, last time.Time) {
+func (p *Pipeline) vendorCalledAt(job *store.Job) (time.Time, time.Time) {
 	now := p.clock.vendorTime(calledAt(job))
 	then := cmp.Or(job.CalledVendorAt, &now)
 	if then.Before(now) {
