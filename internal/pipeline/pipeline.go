@@ -188,6 +188,8 @@ type Pipeline struct {
 	seen    seenBatches
 	seats   *seats // Of those who read preflights.
 
+	flushing sync.Mutex // One turn of FlushCalls at a time.
+
 	stop    context.CancelFunc
 	loops   sync.WaitGroup
 	working atomic.Bool

@@ -20,8 +20,11 @@ func (p *Pipeline) flushLoop(ctx context.Context) { p.every(ctx, flushEvery, p.F
 // to the counts of their hours. It is done each ten seconds and as the pipeline
 // stops; a process that is killed takes the calls of its last ten seconds with
 // it, so the counts may be a little low and are never too high. Commands that
-// open no pipeline, such as doctor, aren't counted.
+// open no pipeline, such as doctor, aren't counted. What was called before is
+// written when it returns, also by a turn that was under way.
 func (p *Pipeline) FlushCalls(ctx context.Context) error {
+	p.flushing.Lock()
+	defer p.flushing.Unlock()
 	if _, err := p.countingSince(ctx); err != nil {
 		return err
 	}

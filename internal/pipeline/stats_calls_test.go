@@ -40,6 +40,10 @@ func TestCallsAreWrittenDown(t *testing.T) {
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// The first pipeline takes its share of the one client's calls, too, and may still be at it.
+	if err := r.pipe.FlushCalls(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if got := counted() - before; got != seen.Load() || got < 5 {
 		t.Errorf("%d calls are written down, the vendor saw %d", got, seen.Load())
 	}
