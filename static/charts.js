@@ -110,7 +110,7 @@
     return new uPlot({
       width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 24, 0, 0],
       scales: { x: scaleX, y: { distr: 3, range: (_, min, max) => (min === null ? [0.1, 60] : [Math.min(min, max / 10) * 0.8, max * 1.25]) } },
-      axes: [timeAxis(), axis({ size: 52, splits: (_, __, min, max) => [0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800].filter((each) => each >= min && each <= max), filter: (_, splits) => splits, values: (_, splits) => splits.map(seconds) })],
+      axes: [timeAxis(), axis({ size: 60, splits: (_, __, min, max) => [0.1, 0.3, 1, 3, 10, 30, 120, 600, 3600, 21600, 86400, 604800].filter((each) => each >= min && each <= max), filter: (_, splits) => splits, values: (_, splits) => splits.map(seconds) })],
       series: [{}, line("webhook"), line("webhook", [5, 4]), line("poll"), line("poll", [5, 4])],
     }, lines(figures), holder);
   }

@@ -170,8 +170,22 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 		return props, nil
 	}
 	props.A, props.Picked = comparedBatch(a), true
+	if why := pruned(a, b); why != "" {
+		props.Errors = views.Errors{"a": why}
+		return props, nil
+	}
 	err = s.fillComparison(c, a, b, &props)
 	return props, err
+}
+
+// pruned says of which of two batches nothing is left to compare, if of one.
+func pruned(both ...*store.Batch) string {
+	for _, b := range both {
+		if b.PrunedAt != nil {
+			return "The items of batch " + idText(b.ID) + " were removed after the time for which batches are kept, so there is nothing to compare."
+		}
+	}
+	return ""
 }
 
 // batchNamed is the batch that an address or a person names.
@@ -264,6 +278,9 @@ func (s *Server) askComparison(c echo.Context) error {
 	}
 	if a.ID == b.ID {
 		return badRequest("a: it is the same batch as b: choose another one.", nil)
+	}
+	if why := pruned(a, b); why != "" {
+		return badRequest(why, nil)
 	}
 	if err := s.pipeline.CompareBatches(ctx, a.ID, b.ID); err != nil {
 		return err

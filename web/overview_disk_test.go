@@ -1,6 +1,8 @@
 package web
 
 import (
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -59,5 +61,12 @@ func TestDiskOnTheOverview(t *testing.T) {
 	b.exec(t, `DELETE FROM items WHERE batch_id = $1`, s.batch)
 	if p := v.get(path); !strings.Contains(p.text("[data-testid=pruned]"), "Only the counts") || strings.Contains(p.text("#batch-menu"), "Run again") {
 		t.Errorf("after: %q, %q", p.text("[data-testid=pruned]"), p.text("#batch-menu"))
+	}
+	other := b.seed(t, "Lately", 3)
+	if p := v.get("/compare/batches?a=" + idText(s.batch) + "&b=" + idText(other.batch)); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.text("main"), "were removed") {
+		t.Errorf("compare: got %d and %q", p.status, p.text("main"))
+	}
+	if p := v.submit("/compare/batches", url.Values{"a": {idText(other.batch)}, "b": {idText(s.batch)}}); p.status != http.StatusBadRequest {
+		t.Errorf("ask to compare: got %d", p.status)
 	}
 }

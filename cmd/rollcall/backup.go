@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"rollcall/store/embedded"
 )
@@ -105,8 +106,8 @@ func emptyDatabase(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// tool is a program of PostgreSQL, on the stack's database. The password goes through the environment: others may read
-// command lines.
+// tool is a program of PostgreSQL, on the stack's database. How to reach it goes through the environment: others may
+// read command lines, and what only our own driver knows of an address, libpq refuses.
 func (s *stack) tool(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	path := name
 	if dir := s.toolDir(ctx); dir != "" {
@@ -115,17 +116,49 @@ func (s *stack) tool(ctx context.Context, name string, args ...string) (*exec.Cm
 	if _, err := exec.LookPath(path); err != nil {
 		return nil, fmt.Errorf("%s is needed, of the server's version or newer (Debian: apt-get install postgresql-client): %w", name, err)
 	}
-	u, err := url.Parse(s.dsn)
+	env, database, err := libpqEnv(s.dsn)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL can't be read")
+		return nil, err
 	}
-	env := os.Environ()
-	if password, ok := u.User.Password(); ok {
-		env, u.User = append(env, "PGPASSWORD="+password), url.User(u.User.Username())
-	}
-	cmd := exec.CommandContext(ctx, path, append(args, "--dbname="+u.String())...) //nolint:gosec // The folder is a setting or a known place.
-	cmd.Env = env
+	cmd := exec.CommandContext(ctx, path, append(args, "--dbname="+database)...) //nolint:gosec // The folder is a setting or a known place.
+	cmd.Env = append(os.Environ(), env...)
 	return cmd, nil
+}
+
+// libpqParameters are those of an address that libpq takes from its environment, beside where the server is.
+func libpqParameters() map[string]string {
+	return map[string]string{"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY"}
+}
+
+// libpqEnv is a database's address as libpq's environment, and the name of the database as its tools take it. Of
+// several servers it is the first.
+func libpqEnv(dsn string) ([]string, string, error) {
+	c, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, "", errors.New("DATABASE_URL can't be read") // The error would show the address.
+	}
+	env := []string{"PGHOST=" + c.Host, fmt.Sprintf("PGPORT=%d", c.Port), "PGUSER=" + c.User, "PGPASSWORD=" + c.Password}
+	for name, variable := range libpqParameters() {
+		if value := parameter(dsn, name); value != "" {
+			env = append(env, variable+"="+value)
+		}
+	}
+	// A name with an equals sign or of the form of an address would be taken for one.
+	name := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(c.Database)
+	return env, "dbname='" + name + "'", nil
+}
+
+// parameter is one parameter of an address, which is a URL or a list of name=value.
+func parameter(dsn, name string) string {
+	if u, err := url.Parse(dsn); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
+		return u.Query().Get(name)
+	}
+	for field := range strings.FieldsSeq(dsn) {
+		if value, ok := strings.CutPrefix(field, name+"="); ok {
+			return strings.Trim(value, "'")
+		}
+	}
+	return ""
 }
 
 // toolDir is where the programs lie that fit the private Postgres; for another server the PATH says.

@@ -142,3 +142,22 @@ func waitFor(t *testing.T, folder, query string, args ...any) {
 		return done
 	})
 }
+
+// TestLibpqEnv: what pg_dump is told of an address holds neither password nor what only our driver knows.
+func TestLibpqEnv(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]string{
+		"postgres://ada:s3cret@db.example:6543/roll?sslmode=disable&statement_timeout=30000&default_query_exec_mode=exec": "PGHOST=db.example PGPASSWORD=s3cret PGPORT=6543 PGSSLMODE=disable PGUSER=ada",
+		"postgres://ada@db.example/roll?password=s3cret&sslmode=disable":                                                  "PGHOST=db.example PGPASSWORD=s3cret PGPORT=5432 PGSSLMODE=disable PGUSER=ada",
+		"host=/run/pg user=ada password=s3cret dbname=roll sslmode=disable":                                               "PGHOST=/run/pg PGPASSWORD=s3cret PGPORT=5432 PGSSLMODE=disable PGUSER=ada",
+	} {
+		env, database, err := libpqEnv(dsn)
+		slices.Sort(env)
+		if got := strings.Join(env, " "); err != nil || got != want || database != "dbname='roll'" {
+			t.Errorf("%s: got %s, %s, %v", dsn, got, database, err)
+		}
+	}
+	if _, database, err := libpqEnv(`postgres:///it's%20%3D?host=/run/pg&user=ada`); err != nil || database != `dbname='it\'s ='` {
+		t.Errorf("got %s, %v", database, err)
+	}
+}

@@ -249,17 +249,19 @@ func (d *driving) spread(ctx context.Context) (time.Duration, error) {
 
 // latencies are from the delivery to the first result of its job in batch mode, else to the close of the job; see pipelineRow.
 func (d *driving) latencies(ctx context.Context) (float64, float64, error) {
-	var p50, p99 float64
+	var p50, p99 *float64
 	err := d.store.SQL().QueryRowContext(ctx, `WITH took AS (SELECT extract(epoch FROM CASE j.kind WHEN 'extract' THEN j.ended_at
 				ELSE (SELECT min(stored_at) FROM results r WHERE r.job_id = j.id) END
 				- (SELECT min(received_at) FROM deliveries d WHERE d.vendor_job_id = j.vendor_job_id AND d.vendor_job_id <> '')) * 1000 AS ms
 			FROM jobs j WHERE j.settle_net = 'webhook' AND j.batch_id = `+newest+`)
-		SELECT coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), 0), coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY ms), 0)
-		FROM took`).Scan(&p50, &p99)
+		SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), percentile_cont(0.99) WITHIN GROUP (ORDER BY ms) FROM took`).Scan(&p50, &p99)
 	if err != nil {
 		return 0, 0, fmt.Errorf("from delivery to stored: %w", err)
 	}
-	return p50, p99, nil
+	if p50 == nil || p99 == nil {
+		return 0, 0, errors.New("from delivery to stored: no job was settled by its webhook")
+	}
+	return *p50, *p99, nil
 }
 
 // vendorTook is from the submit until the vendor's own finish, by its books.

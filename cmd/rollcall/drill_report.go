@@ -110,10 +110,26 @@ func (d *drill) report(ctx context.Context, took time.Duration) (*drillReport, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	explained, unexplained := sortErrors(slices.Concat(d.falls, all), d.timeline)
-	r.take(found, d.problems, explained, unexplained)
+	r.take(found, slices.Concat(d.problems, d.omitted(r.Rotations)), explained, unexplained)
 	d.figures(r)
 	r.judge()
 	return r, nil
+}
+
+// omitted tells of what was asked for and never came: a drill without it would prove less than it says. The caller
+// holds mu.
+func (d *drill) omitted(rotations int) []string {
+	var told []string
+	if want := len(d.cmd.load()); len(d.batches) < want {
+		told = append(told, fmt.Sprintf("%d of %d batches were submitted", len(d.batches), want))
+	}
+	if d.cmd.Kills > 0 && len(d.kills) == 0 {
+		told = append(told, "no server was killed")
+	}
+	if asked := slices.ContainsFunc(d.timeline, func(h happening) bool { return h.Kind == actRotate }); asked && rotations == 0 {
+		told = append(told, "no secret was rotated")
+	}
+	return told
 }
 
 // chargedTwiceShare is the part of the URLs that may be charged twice: a call whose answer is lost and that the vendor
