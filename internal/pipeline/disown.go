@@ -46,13 +46,8 @@ func Disown(ctx context.Context, s *store.Store, newKey []byte, now time.Time) (
 	}
 	r := rekeying{after: key, now: now}
 	err = s.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.LockSealed(ctx); err != nil {
+		if err := holdSealed(ctx, tx); err != nil {
 			return err
-		}
-		if n, err := tx.Others(ctx); err != nil {
-			return err
-		} else if n > 0 {
-			return ErrServing
 		}
 		if err := r.beginAnew(ctx, tx); err != nil {
 			return err

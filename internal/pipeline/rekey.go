@@ -39,13 +39,8 @@ func Rekey(ctx context.Context, s *store.Store, oldKey, newKey []byte, now time.
 	}
 	r := rekeying{before: before, after: after, now: now}
 	err = s.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.LockSealed(ctx); err != nil {
+		if err := holdSealed(ctx, tx); err != nil {
 			return err
-		}
-		if n, err := tx.Others(ctx); err != nil {
-			return err
-		} else if n > 0 {
-			return ErrServing
 		}
 		if err := r.check(ctx, tx); err != nil {
 			return err
@@ -62,6 +57,19 @@ func Rekey(ctx context.Context, s *store.Store, oldKey, newKey []byte, now time.
 		return Rekeyed{}, fmt.Errorf("seal with the new key: %w", err)
 	}
 	return done, nil
+}
+
+// holdSealed keeps everybody from sealing and opening until the transaction ends;
+// a server that runs would go on with the key that it read at its start.
+func holdSealed(ctx context.Context, tx store.Tx) error {
+	if err := tx.LockSealed(ctx); err != nil {
+		return err
+	}
+	n, err := tx.Others(ctx)
+	if err == nil && n > 0 {
+		err = ErrServing
+	}
+	return err
 }
 
 // rekeying takes sealed values from one key to another; without the one before,
