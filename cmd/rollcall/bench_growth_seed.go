@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +32,7 @@ func (g growthSeed) fill(ctx context.Context, d *seeder) error {
 			return err
 		}
 		if took := d.now().Sub(began); took > time.Second {
-			if _, err := fmt.Fprintf(d.out, "  %.40s: %s\n", strings.TrimSpace(statement), took.Round(100*time.Millisecond)); err != nil {
+			if err := d.tell("  %.40s: %s\n", strings.TrimSpace(statement), took.Round(100*time.Millisecond)); err != nil {
 				return err
 			}
 		}

@@ -82,6 +82,7 @@ type seeder struct {
 	seedSize
 
 	s       *stack
+	telling sync.Mutex // Several tables are written at once, to one reader.
 	out     io.Writer
 	now     func() time.Time
 	began   time.Time
@@ -124,7 +125,7 @@ func seedDatabase(ctx context.Context, a *app, s *stack, size seedSize) error {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		if _, err := fmt.Fprintf(d.out, "%s: %s\n", step.name, d.now().Sub(began).Round(100*time.Millisecond)); err != nil {
+		if err := d.tell("%s: %s\n", step.name, d.now().Sub(began).Round(100*time.Millisecond)); err != nil {
 			return err
 		}
 	}
@@ -305,7 +306,14 @@ func (d *seeder) copy(ctx context.Context, t seedTable) error {
 	if err != nil {
 		return fmt.Errorf("rows of %s: %w", t.name, err)
 	}
-	_, err = fmt.Fprintf(d.out, "  %s: %d rows in %s\n", t.name, n, d.now().Sub(began).Round(100*time.Millisecond))
+	return d.tell("  %s: %d rows in %s\n", t.name, n, d.now().Sub(began).Round(100*time.Millisecond))
+}
+
+// tell reports how far it is.
+func (d *seeder) tell(format string, args ...any) error {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	_, err := fmt.Fprintf(d.out, format, args...)
 	return err
 }
 
