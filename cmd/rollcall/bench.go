@@ -55,17 +55,23 @@ type aim struct {
 	Held bool    `json:"held"`
 }
 
-// atLeast, atMost and below are aims at a figure.
+// atLeast, atMost and below are aims at a figure. Nothing takes no time and no memory: a 0 wasn't measured and holds none
+// of them.
 func atLeast(name string, got, want float64) aim {
-	return aim{name, fmt.Sprintf("at least %g", want), round(got), got >= want}
+	return aim{name, fmt.Sprintf("at least %g", want), round(got), got >= want && got > 0}
 }
 
 func atMost(name string, got, want float64) aim {
-	return aim{name, fmt.Sprintf("at most %g", want), round(got), got <= want}
+	return aim{name, fmt.Sprintf("at most %g", want), round(got), got <= want && got > 0}
 }
 
 func below(name string, got, want float64) aim {
-	return aim{name, fmt.Sprintf("less than %g", round(want)), round(got), got < want}
+	return aim{name, fmt.Sprintf("less than %g", round(want)), round(got), got < want && got > 0}
+}
+
+// noMore is atMost for a figure that may well be 0.
+func noMore(name string, got, want float64) aim {
+	return aim{name, fmt.Sprintf("at most %g", want), round(got), got <= want && got >= 0}
 }
 
 // thisMachine asks the database for its version.

@@ -20,10 +20,12 @@ type benchGrowthCmd struct {
 	Rounds int  `default:"5" help:"Rounds over all that is measured, on both databases in turn; what is shown is the median."`
 }
 
-// The aim: at most so many times as long as on the first day, unless the difference is below what anybody notices.
+// The aim: at most so many times as long as on the first day, or so little longer that no reader notices. What is no page
+// may be a few statements that take tenths of a millisecond, and one that has lost its index must not hide behind that.
 const (
 	growthTimes = 1.5
-	growthSlack = 5 * time.Millisecond
+	pageSlack   = 5.0 // Milliseconds.
+	growthSlack = 0.5
 )
 
 // growthRow is one thing that was measured on both, in milliseconds.
@@ -32,6 +34,7 @@ type growthRow struct {
 	Young float64 `json:"first_day_ms"`
 	Old   float64 `json:"year_ms"`
 	Times float64 `json:"times"`
+	Slack float64 `json:"slack_ms"` // A difference that counts for none.
 
 	young, old []float64
 }
@@ -91,7 +94,7 @@ func (c *benchGrowthCmd) rounds(ctx context.Context, worlds [2]*growthWorld, act
 	rows := make([]growthRow, len(acts))
 	for round := range c.Rounds + 1 {
 		for i, act := range acts {
-			rows[i].What = act.what
+			rows[i].What, rows[i].Slack = act.what, act.slack
 			for turn := range worlds {
 				at := (turn + round) % len(worlds)
 				took, err := act.do(ctx, worlds[at])
@@ -119,10 +122,12 @@ func (c *benchGrowthCmd) rounds(ctx context.Context, worlds [2]*growthWorld, act
 // inMS is a time in milliseconds.
 func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// aim fails too for what wasn't measured, on the first day or after the year.
 func (r *growthRow) aim() aim {
+	measured := r.Young > 0 && r.Old > 0
 	return aim{
-		r.What + ": times the first day's", fmt.Sprintf("at most %g, or within %s", growthTimes, growthSlack), r.Times,
-		r.Times <= growthTimes || r.Old-r.Young <= float64(growthSlack.Milliseconds()),
+		r.What + ": times the first day's", fmt.Sprintf("at most %g, or within %g ms", growthTimes, r.Slack), r.Times,
+		measured && (r.Times <= growthTimes || r.Old-r.Young <= r.Slack),
 	}
 }
 

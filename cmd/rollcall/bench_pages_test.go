@@ -67,12 +67,15 @@ func TestPageAims(t *testing.T) {
 	rows := []pageRow{
 		{Kind: pageKind, P95: 50}, {Kind: pageKind, P95: 51, Scans: []string{"items in /"}}, {Kind: streamKind, P95: 50}, {Kind: searchKind, P95: 151},
 	}
-	var held []bool
-	for _, a := range pageAims(rows) {
-		held = append(held, a.Held)
+	if got, want := heldOf(pageAims(rows, false)), []bool{false, false, true, false}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
-	if want := []bool{false, false, true, false}; !slices.Equal(held, want) {
-		t.Errorf("got %v, want %v", held, want)
+	// What wasn't measured holds nothing, but needn't be there when only some were asked for.
+	if got, want := heldOf(pageAims(rows[:1], false)), []bool{true, true, false, false}; !slices.Equal(got, want) {
+		t.Errorf("pages only: got %v, want %v", got, want)
+	}
+	if got, want := heldOf(pageAims(rows[:1], true)), []bool{true, true}; !slices.Equal(got, want) {
+		t.Errorf("only pages asked for: got %v, want %v", got, want)
 	}
 }
 

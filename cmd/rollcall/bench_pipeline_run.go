@@ -126,7 +126,7 @@ func (d *driving) drain(ctx context.Context, name string, n, processes int) (pip
 			return d.spread(ctx)
 		})
 	}
-	run.p50, run.p99 = 0, 0 // They waited for the server to start.
+	run.delays = delays{} // They waited for the server to start.
 	for _, p := range servers {
 		err = errors.Join(err, p.stop())
 	}
@@ -186,7 +186,7 @@ func (d *driving) measured(ctx context.Context, before reading, servers []*bench
 	}
 	run.used, run.calls, run.statements = after.used.minus(before.used), after.calls-before.calls, after.statements-before.statements
 	run.peak = mem.peak
-	run.p50, run.p99, err = d.latencies(ctx)
+	run.delays, err = d.delays(ctx)
 	return run, err
 }
 
@@ -247,21 +247,27 @@ func (d *driving) spread(ctx context.Context) (time.Duration, error) {
 	return time.Duration(micros) * time.Microsecond, err
 }
 
-// latencies are from the delivery to the first result of its job in batch mode, else to the close of the job; see pipelineRow.
-func (d *driving) latencies(ctx context.Context) (float64, float64, error) {
-	var p50, p99 *float64
-	err := d.store.SQL().QueryRowContext(ctx, `WITH took AS (SELECT extract(epoch FROM CASE j.kind WHEN 'extract' THEN j.ended_at
-				ELSE (SELECT min(stored_at) FROM results r WHERE r.job_id = j.id) END
-				- (SELECT min(received_at) FROM deliveries d WHERE d.vendor_job_id = j.vendor_job_id AND d.vendor_job_id <> '')) * 1000 AS ms
-			FROM jobs j WHERE j.settle_net = 'webhook' AND j.batch_id = `+newest+`)
-		SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), percentile_cont(0.99) WITHIN GROUP (ORDER BY ms) FROM took`).Scan(&p50, &p99)
+// delays are from the delivery to the first result of its job in batch mode, else to the close of the job; see pipelineRow.
+type delays struct {
+	p50, p99  float64
+	byWebhook float64 // Part of the jobs, which all of this is about.
+}
+
+func (d *driving) delays(ctx context.Context) (delays, error) {
+	var p50, p99, part *float64
+	err := d.store.SQL().QueryRowContext(ctx, `WITH took AS (SELECT CASE WHEN j.settle_net = 'webhook' THEN extract(epoch FROM CASE j.kind
+				WHEN 'extract' THEN j.ended_at ELSE (SELECT min(stored_at) FROM results r WHERE r.job_id = j.id) END
+				- (SELECT min(received_at) FROM deliveries d WHERE d.vendor_job_id = j.vendor_job_id AND d.vendor_job_id <> '')) * 1000 END AS ms
+			FROM jobs j WHERE j.batch_id = `+newest+`)
+		SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), percentile_cont(0.99) WITHIN GROUP (ORDER BY ms), count(ms)::float / count(*)
+		FROM took`).Scan(&p50, &p99, &part)
 	if err != nil {
-		return 0, 0, fmt.Errorf("from delivery to stored: %w", err)
+		return delays{}, fmt.Errorf("from delivery to stored: %w", err)
 	}
-	if p50 == nil || p99 == nil {
-		return 0, 0, errors.New("from delivery to stored: no job was settled by its webhook")
+	if p50 == nil || p99 == nil || part == nil {
+		return delays{}, errors.New("from delivery to stored: no job was settled by its webhook")
 	}
-	return *p50, *p99, nil
+	return delays{*p50, *p99, *part}, nil
 }
 
 // vendorTook is from the submit until the vendor's own finish, by its books.

@@ -19,9 +19,10 @@ import (
 // clockTick is the unit of CPU times in /proc, the same on every Linux.
 const clockTick = 10 * time.Millisecond
 
-// procStat is what /proc tells of one process; all zero where there is no /proc.
+// procStat is what /proc tells of one process; all zero where there is no such process, or no /proc.
 type procStat struct {
 	parent   int
+	alive    bool
 	own      time.Duration
 	children time.Duration // Of those that have ended.
 }
@@ -48,7 +49,17 @@ func readProc(pid int) (procStat, error) {
 		ticks[i] = time.Duration(n) * clockTick
 	}
 	parent, err := strconv.Atoi(fields[1])
-	return procStat{parent: parent, own: ticks[0] + ticks[1], children: ticks[2] + ticks[3]}, err
+	alive := !strings.Contains("ZX", fields[0]) // One that died stays as a zombie until somebody has waited for it.
+	return procStat{parent: parent, alive: alive, own: ticks[0] + ticks[1], children: ticks[2] + ticks[3]}, err
+}
+
+// readServer is readProc of a process that must live: what has died would seem to use nothing.
+func readServer(pid int) (procStat, error) {
+	stat, err := readProc(pid)
+	if err == nil && !stat.alive {
+		err = fmt.Errorf("CPU time of process %d: it has ended, or this system has no /proc", pid)
+	}
+	return stat, err
 }
 
 // gone tells that there is no such process, or none any more: one may end between opening its file and reading it.
@@ -57,12 +68,10 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 // memory is how many bytes of memory a process has now, and had at most.
 type memory struct{ now, peak int64 }
 
+// readMemory is an error for a process that has ended.
 func readMemory(pid int) (memory, error) {
 	var m memory
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if gone(err) {
-		return m, nil // As above.
-	}
 	if err != nil {
 		return m, fmt.Errorf("memory of process %d: %w", pid, err)
 	}
@@ -76,6 +85,9 @@ func readMemory(pid int) (memory, error) {
 				*at = n << 10
 			}
 		}
+	}
+	if m.now == 0 || m.peak == 0 {
+		return m, fmt.Errorf("memory of process %d: it has ended", pid)
 	}
 	return m, nil
 }
@@ -103,7 +115,7 @@ func newMeter(ctx context.Context, s *store.Store, servers ...*benchProcess) (*m
 func (m *meter) read() (usage, error) {
 	var servers time.Duration
 	for _, pid := range m.servers {
-		server, err := readProc(pid)
+		server, err := readServer(pid)
 		if err != nil {
 			return usage{}, err
 		}

@@ -147,7 +147,7 @@ func reconcileAims(rows []reconcileRow) []aim {
 			atLeast(at+"missing jobs found and settled", float64(r.Found), float64(r.Missing)))
 	}
 	if len(rows) > 1 {
-		out = append(out, atMost("memory in MB that the most jobs need beyond the fewest", math.Max(0, rows[len(rows)-1].Memory-rows[0].Memory), 30))
+		out = append(out, noMore("memory in MB that the most jobs need beyond the fewest", math.Max(0, rows[len(rows)-1].Memory-rows[0].Memory), 30))
 	}
 	return out
 }

@@ -6,19 +6,28 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"rollcall/internal/sandbox"
 )
 
-// benchScaleCmd drains extract jobs whose webhooks have come: by one process and by two, and with few settled jobs in
-// the database and with many.
+// benchScaleCmd drains extract jobs whose webhooks have come: by one process and by two, in a database with few settled
+// jobs and in one with many, all in turns.
 type benchScaleCmd struct {
 	JSON   bool  `name:"json" help:"Print one JSON object: name, machine, rows, aims."`
 	Drain  int   `default:"3000" help:"Jobs that are drained in each run."`
 	Before []int `default:"10000,1000000" help:"Settled jobs that are in the database before, in rising order."`
 	Runs   int   `default:"5" help:"Runs of each kind; medians count."`
 }
+
+// The aims: two processes bring at least so much of what one does, and a job among many costs at most so many times one
+// among few.
+const (
+	scaleKept = 0.9
+	scaleFlat = 1.25
+)
+
+// scaleProcesses is how many processes there are at most.
+const scaleProcesses = 2
 
 // scaleRow is one kind of run, in medians.
 type scaleRow struct {
@@ -37,67 +46,75 @@ func (c *benchScaleCmd) Run(ctx context.Context, a *app) error {
 		return errors.New("--drain and --runs must be at least 1, and --before in rising order")
 	}
 	a.log = quietly(a)
-	w, err := openBenchWorld(ctx, a, sandbox.Config{})
-	if err != nil {
-		return err
+	worlds, err := c.open(ctx, a)
+	var report benchReport[scaleRow]
+	if err == nil {
+		report, err = c.measure(ctx, a, worlds)
 	}
-	report, err := c.measure(ctx, a, w)
-	if err := errors.Join(err, w.close(ctx)); err != nil {
+	for _, w := range worlds {
+		err = errors.Join(err, w.close(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
 		return err
 	}
 	return conclude(a, c.JSON, report, func(out io.Writer) error { return scaleTable(out, report) })
 }
 
-func (c *benchScaleCmd) measure(ctx context.Context, a *app, w *benchWorld) (benchReport[scaleRow], error) {
-	report := benchReport[scaleRow]{Name: "scale"}
-	var err error
-	if report.Machine, err = thisMachine(ctx, w.store); err != nil {
-		return report, err
-	}
-	d := &driving{benchWorld: w, app: a}
-	if err := d.begin(ctx); err != nil {
-		return report, err
-	}
+// open makes a database for each number of settled jobs, so that they can be measured in turns. On an error too it returns
+// those that are open.
+func (c *benchScaleCmd) open(ctx context.Context, a *app) ([]*driving, error) {
+	var worlds []*driving
 	for _, before := range c.Before {
 		if _, err := fmt.Fprintf(a.err, "%d settled jobs ...\n", before); err != nil {
+			return worlds, err
+		}
+		w, err := openBenchWorld(ctx, a, sandbox.Config{})
+		if err != nil {
+			return worlds, err
+		}
+		d := &driving{benchWorld: w, app: a}
+		worlds = append(worlds, d)
+		if err := d.begin(ctx); err != nil {
+			return worlds, err
+		}
+		if err := d.seedSettled(ctx, "before", before, d.now()); err != nil {
+			return worlds, err
+		}
+	}
+	return worlds, nil
+}
+
+func (c *benchScaleCmd) measure(ctx context.Context, a *app, worlds []*driving) (benchReport[scaleRow], error) {
+	report := benchReport[scaleRow]{Name: "scale"}
+	var err error
+	if report.Machine, err = thisMachine(ctx, worlds[0].store); err != nil {
+		return report, err
+	}
+	runs := make([][scaleProcesses][]pipelineRun, len(worlds))
+	for round := range c.Runs {
+		if _, err := fmt.Fprintf(a.err, "round %d of %d ...\n", round+1, c.Runs); err != nil {
 			return report, err
 		}
-		rows, err := c.rows(ctx, d, before)
-		if err != nil {
-			return report, fmt.Errorf("%d settled jobs: %w", before, err)
+		for i, d := range worlds {
+			for more := range scaleProcesses {
+				run, err := d.drain(ctx, fmt.Sprintf("scale%d-%d", round, more), c.Drain, more+1)
+				if err != nil {
+					return report, fmt.Errorf("%d settled jobs: %w", c.Before[i], err)
+				}
+				runs[i][more] = append(runs[i][more], run)
+			}
 		}
-		report.Rows = append(report.Rows, rows...)
+	}
+	for i, before := range c.Before {
+		for more := range scaleProcesses {
+			of := pipelineMedians("", c.Drain, runs[i][more])
+			report.Rows = append(report.Rows, scaleRow{
+				Settled: before, Processes: more + 1, Drained: c.Drain, PerSecond: of.PerSecond, CPU: of.CPU, Statements: of.Statements, Cores: of.Cores,
+			})
+		}
 	}
 	report.Aims = scaleAims(report.Rows)
 	return report, nil
-}
-
-// rows drains with one process and with two, in turns.
-func (c *benchScaleCmd) rows(ctx context.Context, d *driving, before int) ([]scaleRow, error) {
-	if err := d.clear(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.seedSettled(ctx, "before", before, d.now()); err != nil {
-		return nil, err
-	}
-	runs := map[int][]pipelineRun{}
-	for round := range c.Runs {
-		for _, processes := range []int{1, 2} {
-			run, err := d.drain(ctx, fmt.Sprintf("scale%d-%d-%d", before, round, processes), c.Drain, processes)
-			if err != nil {
-				return nil, err
-			}
-			runs[processes] = append(runs[processes], run)
-		}
-	}
-	var out []scaleRow
-	for _, processes := range []int{1, 2} {
-		of := pipelineMedians(strconv.Itoa(processes), c.Drain, runs[processes])
-		out = append(out, scaleRow{
-			Settled: before, Processes: processes, Drained: c.Drain, PerSecond: of.PerSecond, CPU: of.CPU, Statements: of.Statements, Cores: of.Cores,
-		})
-	}
-	return out, nil
 }
 
 // scaleAims are what two processes must show beside one, and many jobs beside few. CPU seconds of 1,000 jobs are
@@ -106,10 +123,13 @@ func scaleAims(rows []scaleRow) []aim {
 	var out []aim
 	for i := 0; i+1 < len(rows); i += 2 {
 		out = append(out, atLeast(fmt.Sprintf("%d settled jobs: two processes, as part of the speed of one", rows[i].Settled),
-			rows[i+1].PerSecond/max(rows[i].PerSecond, 0.001), 0.9))
+			rows[i+1].PerSecond/max(rows[i].PerSecond, 0.001), scaleKept))
 	}
 	if first, last := rows[0], rows[len(rows)-2]; first.Settled != last.Settled {
-		out = append(out, atMost(fmt.Sprintf("CPU a job at %d jobs, as part of that at %d", last.Settled, first.Settled), last.CPU/max(first.CPU, 0.001), 1.25))
+		flat := atMost(fmt.Sprintf("CPU a job at %d jobs, as part of that at %d", last.Settled, first.Settled), last.CPU/max(first.CPU, 0.001), scaleFlat)
+		// The part of a Postgres that runs elsewhere can't be read, and is most of it.
+		flat.Held = flat.Held && first.Cores.Postgres > 0 && last.Cores.Postgres > 0
+		out = append(out, flat)
 	}
 	return out
 }
