@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -18,13 +19,17 @@ import (
 
 // backupCmd writes the database into a file that restoreCmd, and pg_restore, read.
 type backupCmd struct {
-	File string `arg:"" type:"path" help:"The file to write; one that is there is replaced once the new one is whole."`
+	File string `arg:"" type:"path" help:"The file to write; one that is there is replaced once the new one is whole. Of a link it is the file that the link names. Folders, devices and pipes are refused."`
 }
 
 // Run dumps what the database was at one moment; a server that runs goes on.
 func (c *backupCmd) Run(ctx context.Context, a *app) error {
+	path, err := backupTarget(c.File)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
 	return a.withDatabase(ctx, func(ctx context.Context, s *stack) error {
-		file, err := os.CreateTemp(filepath.Dir(c.File), ".rollcall-backup-") // CreateTemp uses mode 0600.
+		file, err := os.CreateTemp(filepath.Dir(path), ".rollcall-backup-") // CreateTemp uses mode 0600.
 		if err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}
@@ -39,13 +44,33 @@ func (c *backupCmd) Run(ctx context.Context, a *app) error {
 		if err := errors.Join(err, statErr, file.Sync(), file.Close()); err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}
-		if err := os.Rename(file.Name(), c.File); err != nil {
+		if err := os.Rename(file.Name(), path); err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}
 		_, err = fmt.Fprintf(a.out, "wrote %s, %d bytes\nThe key that opens its secrets is not in it: keep a copy of ROLLCALL_SECRET_KEY, or of %s, in another place.\n",
-			c.File, info.Size(), filepath.Join(string(a.config.DataDir), "secret.key"))
+			path, info.Size(), filepath.Join(string(a.config.DataDir), "secret.key"))
 		return err
 	})
+}
+
+// backupTarget is the file to write: what is given or, when that is a link, what the link names. What is there is replaced,
+// and so must be a plain file.
+func backupTarget(given string) (string, error) {
+	path, err := filepath.EvalSymlinks(given)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(given); err == nil {
+			return "", fmt.Errorf("%s is a link to what isn't there", given)
+		}
+		return given, nil // It is made, if its folder is there.
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file that could be replaced (%s): name another", given, info.Mode().Type())
+	}
+	return path, err
 }
 
 // restoreCmd brings back what backupCmd wrote.
@@ -89,14 +114,21 @@ func (c *restoreCmd) restore(ctx context.Context, s *stack) error {
 	return runTool(tool)
 }
 
-// emptyDatabase refuses a database that holds a table.
+// emptyDatabase refuses a database that holds a table or a view of anybody's, in whatever schema; those that an extension
+// brought are nobody's. A database that was emptied by dropping the schema public gets that back: a backup doesn't bring it.
 func emptyDatabase(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	var tables int
-	err = conn.QueryRow(ctx, `SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace`).Scan(&tables)
+	var public bool
+	err = conn.QueryRow(ctx, `SELECT count(*), to_regnamespace('public') IS NOT NULL FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+			AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`).Scan(&tables, &public)
+	if err == nil && tables == 0 && !public {
+		_, err = conn.Exec(ctx, `CREATE SCHEMA public`)
+	}
 	if err := errors.Join(err, conn.Close(ctx)); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}

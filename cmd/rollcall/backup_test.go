@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/store/embedded"
+	"rollcall/store/storetest"
 )
 
 // TestBackupAndRestore takes a private Postgres into new folders: with the key everything goes on as before; without it
@@ -159,5 +162,59 @@ func TestLibpqEnv(t *testing.T) {
 	}
 	if _, database, err := libpqEnv(`postgres:///it's%20%3D?host=/run/pg&user=ada`); err != nil || database != `dbname='it\'s ='` {
 		t.Errorf("got %s, %v", database, err)
+	}
+}
+
+// TestBackupTarget: a link stays a link, and nothing but a plain file is ever replaced.
+func TestBackupTarget(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.WriteFile(at("old"), []byte("an older backup"), 0o600), os.Symlink("old", at("link")), os.Symlink(at("nowhere"), at("dangling")),
+		os.Symlink("/dev/null", at("device")), syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("folder"), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{at("new"): at("new"), at("old"): at("old"), at("link"): at("old")} {
+		if got, err := backupTarget(given); got != want || err != nil {
+			t.Errorf("%s: got %s, %v", given, got, err)
+		}
+	}
+	for _, name := range []string{"dangling", "device", "pipe", "folder"} {
+		// There is no such database: it is refused before anything is dumped.
+		got := rollcall(t, envOf(map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/none"}), "backup", at(name))
+		if got.code != 1 || !strings.Contains(got.errOut, at(name)+" is ") {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 6 {
+		t.Errorf("got %v, %v", left, err)
+	}
+}
+
+// TestEmptyDatabase: one that was emptied by dropping its schema can be restored into, one that holds something can't.
+func TestEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	db := storetest.Open(t, dsn).SQL()
+	for _, step := range []struct {
+		do      string
+		refused bool
+	}{
+		{"DROP SCHEMA public CASCADE", false},
+		{"CREATE TABLE kept (id int)", true}, // In the schema that was made again.
+		{"DROP TABLE kept", false},
+		{"CREATE SCHEMA other CREATE VIEW kept AS SELECT 1", true},
+	} {
+		if _, err := db.ExecContext(t.Context(), step.do); err != nil {
+			t.Fatal(err)
+		}
+		if err := emptyDatabase(t.Context(), dsn); (err != nil) != step.refused {
+			t.Errorf("%s: got %v", step.do, err)
+		}
 	}
 }

@@ -84,6 +84,9 @@ func TestBenchPagesLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.DSN(t)
 	env := envOf(map[string]string{"DATABASE_URL": dsn})
+	if err := unused(t.Context(), dsn); err != nil {
+		t.Errorf("nobody's database: %v", err)
+	}
 	typed := strings.NewReader("a-long-password-123\n")
 	if code := run(t.Context(), []string{"user", "add", "realadmin", "--role", "admin", "--password-stdin"}, typed, t.Output(), t.Output(), env); code != 0 {
 		t.Fatalf("got exit %d", code)
@@ -96,8 +99,10 @@ func TestBenchPagesLeavesOthersAlone(t *testing.T) {
 		return out
 	}
 	before := hash()
-	if got := rollcall(t, env, "bench", "pages", "--database", dsn); got.code != 1 || !strings.Contains(got.errOut, "not filled by bench seed") {
-		t.Errorf("got %+v, want a refusal", got)
+	for command, why := range map[string]string{"pages": "not filled by bench seed", "seed": "is left alone"} {
+		if got := rollcall(t, env, "bench", command, "--database", dsn); got.code != 1 || !strings.Contains(got.errOut, why) {
+			t.Errorf("%s: got %+v, want a refusal", command, got)
+		}
 	}
 	if hash() != before {
 		t.Error("the password was changed")

@@ -17,7 +17,7 @@ import (
 type benchSeedCmd struct {
 	seedSize
 
-	Database string `placeholder:"URL" help:"Fill and keep this database, which must have no batches yet. By default one is made, filled and dropped, which only shows how long that takes."`
+	Database string `placeholder:"URL" help:"Fill and keep this database, which must be empty: no account, no setting, nothing of anybody's. By default one is made, filled and dropped, which only shows how long that takes."`
 }
 
 // seedSize is how much there is to be, for each command that seeds.
@@ -62,7 +62,48 @@ func (c *benchSeedCmd) open(ctx context.Context, a *app) (*stack, error) {
 	if c.Database == "" {
 		return benchStack(ctx, a)
 	}
+	if err := unused(ctx, c.Database); err != nil {
+		return nil, err
+	}
 	return namedStack(ctx, a, c.Database)
+}
+
+// filledByMigrations are the tables in which an installation that nobody has used yet has rows.
+func filledByMigrations() []string {
+	return []string{"bun_migrations", "bun_migration_locks", "river_migration", "schema_release", "gates", "list_sweeps", "search_backfill"}
+}
+
+// unused refuses a database in which there is anything, before its schema is changed: what would check rows is taken away
+// while it is filled.
+func unused(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("look into the database: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // It was only read from.
+	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p') AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema' AND c.relname <> ALL ($1) ORDER BY 1, 2`,
+		filledByMigrations())
+	if err != nil {
+		return fmt.Errorf("look into the database: %w", err)
+	}
+	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (pgx.Identifier, error) {
+		name := make(pgx.Identifier, 2)
+		return name, row.Scan(&name[0], &name[1])
+	})
+	if err != nil {
+		return fmt.Errorf("look into the database: %w", err)
+	}
+	for _, table := range tables {
+		var used bool
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table.Sanitize()+`)`).Scan(&used); err != nil {
+			return fmt.Errorf("look into the database: %w", err)
+		}
+		if used {
+			return fmt.Errorf("--database: there are rows in %s, so it is left alone: only an empty database is filled", table[1])
+		}
+	}
+	return nil
 }
 
 // namedStack is a stack on a database that somebody named, brought up to date.
@@ -92,16 +133,9 @@ type seeder struct {
 }
 
 // seedDatabase fills the stack's database. What constraints and indexes of the large tables would check and keep up row by
-// row is taken away first and put back at the end, which checks all rows at once. If it is cut short the database is to
-// be dropped.
+// row is taken away first and put back at the end, which checks all rows at once. The database must be empty, and is to be
+// dropped if this is cut short.
 func seedDatabase(ctx context.Context, a *app, s *stack, size seedSize) error {
-	var filled bool
-	if err := s.store.SQL().QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM batches)`).Scan(&filled); err != nil {
-		return fmt.Errorf("look whether the database is empty: %w", err)
-	}
-	if filled {
-		return errors.New("the database has batches: only an empty one is filled")
-	}
 	d := &seeder{seedSize: size, s: s, out: a.err, now: a.now, began: a.now().UTC().Truncate(time.Second), text: newMadeText(size.Seed)}
 	d.plan()
 	var again []string

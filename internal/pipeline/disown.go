@@ -71,20 +71,42 @@ func Disown(ctx context.Context, s *store.Store, newKey []byte, now time.Time) (
 
 // beginAnew has servers know the new key as the database's.
 func (r rekeying) beginAnew(ctx context.Context, tx store.Tx) error {
-	kept, err := tx.Setting(ctx, keyCheck)
+	fits, err := r.fits(ctx, tx)
 	if err != nil {
 		return err
 	}
-	raw, err := base64.StdEncoding.DecodeString(kept)
-	if err != nil {
-		return err
-	}
-	if _, err := r.after.open(keyCheck, raw); err == nil || kept == "" {
+	if fits {
 		return ErrKeyFits
 	}
 	sealed := r.after.seal(keyCheck, []byte(keyCheck))
 	_, err = tx.ReplaceSetting(ctx, keyCheck, base64.StdEncoding.EncodeToString(sealed), r.now)
 	return err
+}
+
+// fits reports whether the new key opens what is stored. The text that a server keeps for that tells it at once; a
+// database that no server ran on has none, and there every value is tried.
+func (r rekeying) fits(ctx context.Context, tx store.Tx) (bool, error) {
+	kept, err := tx.Setting(ctx, keyCheck)
+	if err != nil {
+		return false, err
+	}
+	if kept != "" {
+		raw, err := base64.StdEncoding.DecodeString(kept)
+		if err != nil {
+			return false, err
+		}
+		_, err = r.after.open(keyCheck, raw)
+		return err == nil, nil //nolint:nilerr // That it doesn't open is the answer.
+	}
+	try := rekeying{before: r.after, after: r.after, now: r.now}
+	_, err = try.secrets(ctx, tx)
+	if err == nil {
+		_, err = try.headers(ctx, tx)
+	}
+	if errors.Is(err, ErrSealed) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // endSecrets ends every version, and returns the webhooks that have to be rotated.
