@@ -29,6 +29,7 @@ type exportRow struct {
 	Megabytes float64 `json:"file_mb"`
 	Seconds   float64 `json:"seconds"`        // The whole process, less one that exports a single result.
 	PerSecond float64 `json:"mb_per_second"`  // Of content.
+	Cores     float64 `json:"cores"`          // That the process kept busy meanwhile; the rest is Postgres.
 	Memory    float64 `json:"more_memory_mb"` // Peak, beyond that of a single result.
 }
 
@@ -91,7 +92,7 @@ func (c *benchExportCmd) measure(ctx context.Context, a *app, w *benchWorld) (be
 // rows exports the batch and the single result in each format, in turns.
 func (c *benchExportCmd) rows(ctx context.Context, e *exporting, single, batch int64, n int) ([]exportRow, error) {
 	formats := export.Formats()
-	took, more, size := make([][]float64, len(formats)), make([][]float64, len(formats)), make([]float64, len(formats))
+	took, busy, more, size := make([][]float64, len(formats)), make([][]float64, len(formats)), make([][]float64, len(formats)), make([]float64, len(formats))
 	for range c.Runs {
 		for i, format := range formats {
 			base, err := e.once(ctx, single, string(format))
@@ -103,6 +104,7 @@ func (c *benchExportCmd) rows(ctx context.Context, e *exporting, single, batch i
 				return nil, err
 			}
 			took[i] = append(took[i], max(0.001, full.seconds-base.seconds))
+			busy[i] = append(busy[i], max(0, full.cpu-base.cpu)/max(0.001, full.seconds-base.seconds))
 			more[i] = append(more[i], max(0, full.memory-base.memory))
 			size[i] = full.megabytes
 		}
@@ -111,22 +113,25 @@ func (c *benchExportCmd) rows(ctx context.Context, e *exporting, single, batch i
 	for i, format := range formats {
 		seconds := middle(took[i])
 		out = append(out, exportRow{
-			Format: string(format), Results: n, Megabytes: size[i], Seconds: seconds, PerSecond: round(megabytes(int64(n)*benchResult) / max(seconds, 0.001)), Memory: middle(more[i]),
+			Format: string(format), Results: n, Megabytes: size[i], Seconds: seconds, Cores: middle(busy[i]), Memory: middle(more[i]),
+			PerSecond: round(megabytes(int64(n)*benchResult) / max(seconds, 0.001)),
 		})
 	}
 	return out, nil
 }
 
 func exportTable(out io.Writer, rows []exportRow) error {
-	if _, err := fmt.Fprint(out, "Results of 8 KB written to a file, by a process of its own.\n\nformat\tresults\tfile\tseconds\tMB/s\tmore memory\n"); err != nil {
+	if _, err := fmt.Fprint(out, "Results of 8 KB written to a file, by a process of its own.\n\nformat\tresults\tfile\tseconds\tMB/s\tcores\tmore memory\n"); err != nil {
 		return err
 	}
 	for _, r := range rows {
-		if _, err := fmt.Fprintf(out, "%s\t%d\t%.1f MB\t%.2f\t%.0f\t%.0f MB\n", r.Format, r.Results, r.Megabytes, r.Seconds, r.PerSecond, r.Memory); err != nil {
+		if _, err := fmt.Fprintf(out, "%s\t%d\t%.1f MB\t%.2f\t%.0f\t%.2f\t%.0f MB\n",
+			r.Format, r.Results, r.Megabytes, r.Seconds, r.PerSecond, r.Cores, r.Memory); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := fmt.Fprintln(out, "\nWhat bounds it: one process reads and writes in turns. Where it keeps most of a core busy, that is the format; else it waits for Postgres and the disk.")
+	return err
 }
 
 // exporting is a measurement of the exports under way.
@@ -137,7 +142,7 @@ type exporting struct {
 }
 
 // exportRun is one export.
-type exportRun struct{ seconds, memory, megabytes float64 }
+type exportRun struct{ seconds, cpu, memory, megabytes float64 }
 
 // once exports a batch and looks at the file.
 func (e *exporting) once(ctx context.Context, batch int64, format string) (exportRun, error) {
@@ -162,6 +167,7 @@ func (e *exporting) once(ctx context.Context, batch int64, format string) (expor
 		return out, fmt.Errorf("export as %s: the system doesn't tell how much memory it took", format)
 	}
 	out.memory = megabytes(used.Maxrss << 10)
+	out.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	info, err := os.Stat(file)
 	if err != nil {
 		return out, fmt.Errorf("look at the file: %w", err)

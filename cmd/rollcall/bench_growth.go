@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"rollcall/internal/pipeline"
@@ -140,7 +142,9 @@ func growthTable(w io.Writer, c *benchGrowthCmd, rows []growthRow) error {
 			return err
 		}
 	}
-	return nil
+	most := slices.MaxFunc(rows, func(a, b growthRow) int { return cmp.Compare(a.Old-a.Young, b.Old-b.Young) })
+	_, err := fmt.Fprintf(w, "\nWhat bounds it: indexes that are a level or two deeper, and less of them in memory. Most grew: %s, by %.2f ms.\n", most.What, most.Old-most.Young)
+	return err
 }
 
 // growthWorld is one of the databases, with the vendor, the pages, and a pipeline that keeps batches for 400 days.

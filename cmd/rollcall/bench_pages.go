@@ -323,7 +323,10 @@ func pagesTable(w io.Writer, rows []pageRow) error {
 			}
 		}
 	}
-	return nil
+	first := &rows[0]
+	_, err := fmt.Fprintf(w, "\nWhat bounds it: the slowest, %s, takes %.1f ms in the median and makes %d queries; the slowest of those takes %.1f ms alone: %.100s\n",
+		first.Path, first.P50, first.Queries, first.Slowest.MS, first.Slowest.SQL)
+	return err
 }
 
 // search is one kind of search with its addresses.

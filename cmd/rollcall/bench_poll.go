@@ -168,5 +168,6 @@ func pollTable(w io.Writer, rows []pollRow) error {
 			return err
 		}
 	}
-	return nil
+	_, err := fmt.Fprintln(w, "\nWhat bounds it: a call for a list tells of 100 jobs at most, and a job that ends waits for the next reading of the lists.")
+	return err
 }
