@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 .ci/setup.sh postgres
+echo "Building bin/rollcall-drill, with the hooks for named steps compiled in: a minute or two the first time."
 CGO_ENABLED=0 go build -tags drill -o bin/rollcall-drill ./cmd/rollcall
 keep=${KEEP:-$(mktemp -d)}
 seed=${SEED:-20261130}

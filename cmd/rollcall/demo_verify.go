@@ -50,8 +50,11 @@ func (d *demo) verify(ctx context.Context, ids []int64, sum *store.Batch, books 
 		}
 	}
 	problems = append(problems, lostPages(books, answers)...)
-	twice, err := unknownJobs(ctx, d.store, books, answers)
-	return append(problems, twice...), err
+	unknown, err := unknownJobs(ctx, d.store, books, answers)
+	for _, job := range unknown {
+		problems = append(problems, "vendor job "+job.ID+" was made and is not known here: its URLs were submitted twice")
+	}
+	return problems, err
 }
 
 // lostPages are pages that a crawl of ours brought and nobody here has.
@@ -81,14 +84,14 @@ func lostPages(books sandbox.Books, answers []answer) []string {
 }
 
 // unknownJobs are jobs that the vendor made of the batch's URLs and Rollcall knows nothing of: what they carry was
-// submitted, and charged, a second time. Sync calls have no job here. What never ended, or was
+// submitted, and may have been charged, a second time. Sync calls have no job here. What never ended, or was
 // forgotten, was not charged, and shows nothing by which a lost call could know it.
-func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answers []answer) ([]string, error) {
+func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answers []answer) ([]*sandbox.JobRecord, error) {
 	ours := map[string]bool{}
 	for _, a := range answers {
 		ours[a.url] = true
 	}
-	var problems []string
+	var unknown []*sandbox.JobRecord
 	for jobs := range slices.Chunk(books.Jobs, 1000) {
 		ids := make([]string, len(jobs))
 		for i := range jobs {
@@ -101,11 +104,11 @@ func unknownJobs(ctx context.Context, st *store.Store, books sandbox.Books, answ
 		for i, id := range ids {
 			counts := jobs[i].Kind != string(store.KindSync) && hasEnded(jobs[i].Status)
 			if _, ok := known[id]; !ok && counts && slices.ContainsFunc(jobs[i].Submitted, func(url string) bool { return ours[url] }) {
-				problems = append(problems, "vendor job "+id+" was made and is not known here: its URLs were submitted twice")
+				unknown = append(unknown, &jobs[i])
 			}
 		}
 	}
-	return problems, nil
+	return unknown, nil
 }
 
 // answer is what Rollcall says of one URL.
@@ -153,7 +156,8 @@ func newTruth(books sandbox.Books) truth {
 		for o := range job.Outcomes {
 			outcome := job.Outcomes[o]
 			if !hasEnded(job.Status) {
-				outcome.Status = job.Status // A job that never ends brings nothing, whatever its pages are.
+				// A job that never ends brings nothing, and tells no charge, whatever its pages are.
+				outcome.Status, outcome.Charged = job.Status, 0
 			}
 			byURL[outcome.URL] = outcome
 		}

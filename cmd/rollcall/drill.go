@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -30,11 +31,21 @@ type drillCmd struct {
 	extra []string // Further variables of the processes, for tests.
 }
 
+// Help explains the report.
+func (c *drillCmd) Help() string { return drillHelp }
+
 // Run carries the drill out and ends with 1 when anything was lost, doubled, wrong, out of balance, stuck or unexplained.
 func (c *drillCmd) Run(ctx context.Context, a *app) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if err := c.tryPaths(); err != nil {
+		return err
+	}
+	ctx, out, stop := untilCutOff(ctx, a.err)
+	defer stop()
+	attended := *a
+	attended.err, a = out, &attended
 	d, err := c.open(ctx, a)
 	if err != nil {
 		return err
@@ -71,6 +82,28 @@ func (c *drillCmd) tell(a *app, r *drillReport) error {
 	return nil
 }
 
+// tryPaths tells before the drill, rather than after it, that nothing can be written there.
+func (c *drillCmd) tryPaths() error {
+	if c.Keep != "" {
+		if err := os.MkdirAll(c.Keep, 0o700); err != nil {
+			return fmt.Errorf("--keep: %w", err)
+		}
+	}
+	if c.HTML == "" {
+		return nil
+	}
+	_, before := os.Stat(c.HTML)
+	file, err := os.OpenFile(c.HTML, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // The caller names it; it is to be looked at.
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	err = file.Close()
+	if errors.Is(before, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(c.HTML))
+	}
+	return err
+}
+
 // check reports what is wrong with the flags, before anything is started for them.
 func (c *drillCmd) check() error {
 	var errs []error
@@ -99,7 +132,7 @@ func (c *drillCmd) check() error {
 	return errors.Join(errs...)
 }
 
-// keepDir is the folder for logs and hooks, and whether it stays.
+// keepDir is the folder for logs and hooks, and whether it stays. One that stays is there since tryPaths.
 func (c *drillCmd) keepDir() (string, bool, error) {
 	if c.Keep == "" {
 		dir, err := os.MkdirTemp("", "rollcall-drill-")
@@ -107,9 +140,6 @@ func (c *drillCmd) keepDir() (string, bool, error) {
 			return "", false, fmt.Errorf("folder of the logs: %w", err)
 		}
 		return dir, false, nil
-	}
-	if err := os.MkdirAll(c.Keep, 0o700); err != nil {
-		return "", false, fmt.Errorf("--keep: %w", err)
 	}
 	return c.Keep, true, nil
 }

@@ -12,8 +12,8 @@ import (
 // findings are what the roll call of a drill found wrong, counted by kind and told in words.
 type findings struct {
 	Lost, Doubled, WrongContent, Imbalance, Stuck int
-	ChargedTwice                                  int
 	told                                          []string
+	charges                                       charges
 }
 
 func (f *findings) tell(count *int, n int, format string, args ...any) {
@@ -28,6 +28,7 @@ func (d *drill) check(ctx context.Context, books sandbox.Books) (*findings, erro
 	d.mu.Lock()
 	batches := slices.Clone(d.batches)
 	d.mu.Unlock()
+	truth := newTruth(books)
 	var answers []answer
 	for i := range batches {
 		b, err := d.store.Batch(ctx, batches[i].id)
@@ -47,34 +48,25 @@ func (d *drill) check(ctx context.Context, books sandbox.Books) (*findings, erro
 			return nil, err
 		}
 		f.present(&batches[i], some)
+		f.charges.known(truth, b, some)
 		answers = append(answers, some...)
 	}
 	f.judge(books, answers)
-	return f, d.checkOpen(ctx, f, books, answers)
+	f.Imbalance += f.charges.miscounted
+	if err := d.checkCharges(ctx, f, books, answers); err != nil {
+		return nil, err
+	}
+	return f, d.checkOpen(ctx, f)
 }
 
-// checkOpen looks for what has not ended, and for jobs at the vendor that nobody here knows.
-func (d *drill) checkOpen(ctx context.Context, f *findings, books sandbox.Books, answers []answer) error {
+// checkOpen looks for what has not ended.
+func (d *drill) checkOpen(ctx context.Context, f *findings) error {
 	unended, err := d.unended(ctx)
-	if err != nil {
+	if err != nil || unended == 0 {
 		return err
 	}
-	if unended > 0 {
-		f.tell(&f.Stuck, int(unended), "%d batches or rotations have not ended", unended)
-		lines, err := d.describeOpen(ctx)
-		if err != nil {
-			return err
-		}
-		f.told = append(f.told, lines...)
-	}
-	twice, err := unknownJobs(ctx, d.store, books, answers)
-	for _, line := range twice {
-		f.tell(&f.ChargedTwice, 1, "%s", line)
-	}
-	if err != nil || len(twice) == 0 {
-		return err
-	}
-	lines, err := d.describeCalledAgain(ctx)
+	f.tell(&f.Stuck, int(unended), "%d batches or rotations have not ended", unended)
+	lines, err := d.describeOpen(ctx)
 	f.told = append(f.told, lines...)
 	return err
 }
@@ -123,9 +115,6 @@ func (f *findings) present(want *drillBatch, answers []answer) {
 func (f *findings) judge(books sandbox.Books, answers []answer) {
 	truth := newTruth(books)
 	for _, a := range answers {
-		if again := truth.charged(a) - 1; again > 0 {
-			f.tell(&f.ChargedTwice, again, "%s: was fetched and charged %d times", a.url, again+1)
-		}
 		problem := truth.judge(a)
 		if problem == "" {
 			continue
@@ -142,15 +131,4 @@ func (f *findings) judge(books sandbox.Books, answers []answer) {
 	for _, line := range lostPages(books, answers) {
 		f.tell(&f.Lost, 1, "%s", line)
 	}
-}
-
-// charged is how many jobs of the answer's lineage brought its page, each of which was charged.
-func (t truth) charged(a answer) int {
-	n := 0
-	for _, job := range a.jobs {
-		if outcome, ok := t[job][a.url]; ok && outcome.Status == "completed" {
-			n++
-		}
-	}
-	return n
 }

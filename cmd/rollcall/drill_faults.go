@@ -52,7 +52,8 @@ func (d *drill) carryOut(ctx context.Context, a act, load []drillBatch) error {
 	case actRotate:
 		return d.rotate(ctx)
 	case actRepair:
-		return d.repair(ctx)
+		d.repair(ctx)
+		return nil
 	}
 	return fmt.Errorf("the script has an unknown act %q", a.kind)
 }
@@ -235,11 +236,15 @@ func (d *drill) setFaults(ctx context.Context, rates map[string]float64) error {
 	return d.admin(ctx, http.MethodPut, "/_sandbox/faults", faults.String(), nil)
 }
 
-// rotate changes every secret. What goes wrong with it is what the servers must get over, unless it never ends.
+// rotate changes every secret. What goes wrong with it is what the servers must get over, unless it never ends, or not
+// one of all rotations is made.
 func (d *drill) rotate(ctx context.Context) error {
 	defer d.note(ctx, actRotate, "all webhooks")()
 	if err := d.rotateAll(ctx); err != nil {
 		d.log.InfoContext(ctx, "not all secrets changed", slog.Any("error", err))
+		d.mu.Lock()
+		d.rotationFailed = err.Error()
+		d.mu.Unlock()
 	}
 	return nil
 }

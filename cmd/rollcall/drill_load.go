@@ -48,7 +48,7 @@ func (c *drillCmd) load() []drillBatch {
 			continue
 		}
 		b.urls = slices.Clone(urls[from:to])
-		for j, path := range []string{"fail/GONE", "fail-retryable/1", "latin1", "nul"} {
+		for j, path := range oddPages() {
 			b.urls = append(b.urls, fmt.Sprintf("https://news.sandbox.test/%s?of=%d-%d", path, i, j))
 		}
 		b.lines, b.invalid, b.duplicate = int64(len(b.urls))+2, 1, 1
@@ -56,6 +56,37 @@ func (c *drillCmd) load() []drillBatch {
 	}
 	return all
 }
+
+// askedURLs tells how the URLs that were asked for become those that are accepted.
+type askedURLs struct {
+	URLs      int `json:"urls"`      // As --urls says.
+	Listed    int `json:"listed"`    // Of them in lists.
+	Lists     int `json:"lists"`     // Batches of URLs.
+	Odd       int `json:"odd"`       // Pages added that fail, or whose content is odd.
+	Invalid   int `json:"invalid"`   // Lines added that are no URL.
+	Duplicate int `json:"duplicate"` // Lines added that come twice.
+	Crawls    int `json:"crawls"`    // Batches that are crawls: each takes the place of a list.
+}
+
+// asked says what load makes of the URLs that were asked for.
+func (c *drillCmd) asked() askedURLs {
+	a := askedURLs{URLs: c.URLs}
+	for _, b := range c.load() {
+		if b.crawl > 0 {
+			a.Crawls++
+			continue
+		}
+		a.Lists++
+		a.Odd += len(oddPages())
+		a.Listed += len(b.urls) - len(oddPages())
+		a.Invalid += int(b.invalid)
+		a.Duplicate += int(b.duplicate)
+	}
+	return a
+}
+
+// oddPages are paths of pages that fail for good, fail once, or have content that is odd.
+func oddPages() []string { return []string{"fail/GONE", "fail-retryable/1", "latin1", "nul"} }
 
 // submission is the batch as it is submitted. Its token makes a second try after an answer that was lost harmless.
 func (b *drillBatch) submission() pipeline.Submission {

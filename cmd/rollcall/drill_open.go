@@ -19,6 +19,7 @@ import (
 
 	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
+	"rollcall/store"
 )
 
 // drill is a stage: the vendor and the servers as processes, a private Postgres, and a stack of this process's own that
@@ -46,7 +47,11 @@ type drill struct {
 	problems []string
 	falls    []logError // Processes that ended by themselves.
 	batches  []drillBatch
-	mixed    func() // Ends the vendor's present mix of faults on the time line.
+	mixed    func()            // Ends the vendor's present mix of faults on the time line.
+	waiting  string            // What the open jobs wait for, to be told.
+	secrets  map[string]string // By name, but those of the webhooks.
+	// rotationFailed is why the last rotation that went wrong did.
+	rotationFailed string
 }
 
 // happening is a fault, or another event, on the time line. A fault lasts until its end.
@@ -108,21 +113,29 @@ func (c *drillCmd) settings(given *Config) *Config {
 	_, _ = rand.Read(key) // It never returns an error.
 	config.DatabaseURL, config.SecretKey, config.DataDir = "", hex.EncodeToString(key), ""
 	config.GeonodeScraperAPIKey = "drill-" + rand.Text()
-	config.DatabaseConnections, config.ShutdownGrace = 12, 15*time.Second
+	config.DatabaseConnections, config.ShutdownGrace = 12, drillGrace
 	config.VendorTimeout = drillVendorTimeout
 	return &config
 }
 
 func (d *drill) build(ctx context.Context) error {
+	d.say("Starting a private Postgres.")
 	if err := d.temporaryDataDir(); err != nil {
 		return err
 	}
 	if err := d.ownDatabase(ctx); err != nil {
 		return err
 	}
+	if err := d.plantSecrets(); err != nil {
+		return err
+	}
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
+	if err := d.addUser(ctx, drillAdmin, store.RoleAdmin, d.secrets[adminPassword]); err != nil {
+		return err
+	}
+	d.say("Starting the vendor and %d servers, and registering webhooks.", d.cmd.Processes)
 	if err := d.startVendor(ctx); err != nil {
 		return err
 	}
@@ -144,6 +157,9 @@ const (
 	drillURLsPerJob = 25
 	// drillVendorTimeout is past the vendor's slowest answers.
 	drillVendorTimeout = 5 * time.Second
+	// drillGrace leaves time, after tasks in flight had theirs, to end those that heed nothing else before the database is
+	// closed under them.
+	drillGrace = 25 * time.Second
 )
 
 // startVendor starts the sandbox as a process.

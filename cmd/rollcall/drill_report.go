@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -29,7 +30,13 @@ type drillReport struct {
 	Rotations         int            `json:"rotations"`
 	RefusedValid      int            `json:"refused_valid"`
 	RefusedSecretLost int64          `json:"refused_secret_lost"`
+	RefusedKilled     int            `json:"refused_secret_killed"` // Signed with a secret that died with a process.
 	ChargedTwice      int            `json:"charged_twice"`
+	LostAnswer        int            `json:"charged_twice_lost_answer"` // Those of them that a lost answer excuses.
+	ChargedCounted    int64          `json:"charged_twice_counted"`     // What Rollcall itself counts of them.
+	Leaks             leakReport     `json:"leaks"`
+	Asked             askedURLs      `json:"asked"`
+	KillsAsked        int            `json:"kills_asked"`
 	RecoverySeconds   spread         `json:"recovery_seconds"`
 	ReadySeconds      spread         `json:"ready_seconds"` // From a kill until the process is ready again.
 	Seconds           float64        `json:"seconds"`
@@ -43,6 +50,7 @@ type drillReport struct {
 	ErrorsUnexplained int            `json:"errors_unexplained"`
 	Misbehaved        int            `json:"misbehaved"` // Processes that did not end as they were told to.
 	Problems          []string       `json:"problems"`   // In words.
+	Notes             []string       `json:"notes"`      // What is no problem and worth a look.
 	OK                bool           `json:"ok"`
 
 	began    time.Time
@@ -57,12 +65,13 @@ type spread struct {
 	Max float64 `json:"max"`
 }
 
-// stepCount tells how many named steps were seen, and how many of them a server died at. Without the build tag drill
-// there are none.
+// stepCount tells how many named steps were seen, at how many of them a server died, and how many kills that were.
+// Without the build tag drill there are none.
 type stepCount struct {
 	Compiled bool `json:"compiled"`
 	Seen     int  `json:"seen"`
 	Killed   int  `json:"killed"`
+	Kills    int  `json:"kills"`
 }
 
 // killLine is a kill as the report shows it.
@@ -80,8 +89,30 @@ type stepLine struct {
 	LongestRecovery float64
 }
 
-// report makes the roll call and the figures, when nothing moves any more.
-func (d *drill) report(ctx context.Context, took time.Duration) (*drillReport, error) {
+// report makes the roll call and the figures, when nothing moves any more, and looks for secrets in all of it.
+func (d *drill) report(ctx context.Context, took time.Duration, pages map[string]string) (*drillReport, error) {
+	r, err := d.rollCall(ctx, took)
+	if err != nil {
+		return nil, err
+	}
+	var page strings.Builder
+	if err := r.html(&page); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("the report: %w", err)
+	}
+	if r.Leaks, err = d.searchForSecrets(ctx, pages, r.text()+string(line)+page.String()); err != nil {
+		return nil, err
+	}
+	r.Problems = slices.Concat(r.Leaks.told, r.Problems)
+	r.judge()
+	return r, nil
+}
+
+// rollCall is the report but for the search for secrets.
+func (d *drill) rollCall(ctx context.Context, took time.Duration) (*drillReport, error) {
 	books, err := d.books(ctx)
 	if err != nil {
 		return nil, err
@@ -93,16 +124,22 @@ func (d *drill) report(ctx context.Context, took time.Duration) (*drillReport, e
 	s := summarize(sum, books, took)
 	r := &drillReport{
 		Submitted: s.Submitted, Invalid: s.Invalid, Duplicate: s.Duplicate, Accepted: s.Accepted, Stored: s.Stored, Failed: s.Failed,
-		Cancelled: s.Cancelled, Outstanding: s.Outstanding, Rotations: s.Rotations, RefusedValid: s.RefusedValid,
+		Cancelled: s.Cancelled, Outstanding: s.Outstanding, Rotations: s.Rotations,
 		Seconds: s.Seconds, Seed: d.cmd.Seed, VendorCalls: s.VendorCalls, ByNet: s.ByNet, Sandbox: s.Sandbox, began: d.began,
 	}
 	if r.RefusedSecretLost, err = d.store.CountSecretLost(ctx); err != nil {
 		return nil, err
 	}
+	refused, err := d.refused(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.RefusedValid, r.RefusedKilled = refused.Valid, refused.Killed
 	found, err := d.check(ctx, books)
 	if err != nil {
 		return nil, err
 	}
+	found.told = append(found.told, refused.told...)
 	all, err := readErrors(d.dir)
 	if err != nil {
 		return nil, err
@@ -112,41 +149,26 @@ func (d *drill) report(ctx context.Context, took time.Duration) (*drillReport, e
 	explained, unexplained := sortErrors(slices.Concat(d.falls, all), d.timeline)
 	r.take(found, slices.Concat(d.problems, d.omitted(r.Rotations)), explained, unexplained)
 	d.figures(r)
-	r.judge()
 	return r, nil
 }
 
-// omitted tells of what was asked for and never came: a drill without it would prove less than it says. The caller
-// holds mu.
-func (d *drill) omitted(rotations int) []string {
-	var told []string
-	if want := len(d.cmd.load()); len(d.batches) < want {
-		told = append(told, fmt.Sprintf("%d of %d batches were submitted", len(d.batches), want))
-	}
-	if d.cmd.Kills > 0 && len(d.kills) == 0 {
-		told = append(told, "no server was killed")
-	}
-	if asked := slices.ContainsFunc(d.timeline, func(h happening) bool { return h.Kind == actRotate }); asked && rotations == 0 {
-		told = append(told, "no secret was rotated")
-	}
-	return told
-}
-
-// chargedTwiceShare is the part of the URLs that may be charged twice: a call whose answer is lost and that the vendor
-// doesn't list when it is looked for can't be told from one that never came.
-const chargedTwiceShare = 100
-
-// judge says whether all is well.
+// judge says whether all is well. Of what was charged twice only a lost answer is an excuse.
 func (r *drillReport) judge() {
 	wrong := r.Lost + r.Doubled + r.WrongContent + r.Imbalance + r.Stuck + r.RefusedValid + r.ErrorsUnexplained + r.Misbehaved
-	r.OK = wrong == 0 && r.Outstanding == 0 && r.ChargedTwice <= int(r.Accepted)/chargedTwiceShare
+	r.OK = wrong == 0 && r.Outstanding == 0 && r.ChargedTwice == r.LostAnswer && r.Leaks.Found == 0
 }
 
 // take puts down what was found, in figures and, of each the first, in words.
 func (r *drillReport) take(f *findings, problems []string, explained int, unexplained []logError) {
 	r.Lost, r.Doubled, r.WrongContent, r.Imbalance, r.Stuck = f.Lost, f.Doubled, f.WrongContent, f.Imbalance, f.Stuck
-	r.ChargedTwice, r.ErrorsExplained, r.ErrorsUnexplained = f.ChargedTwice, explained, len(unexplained)
+	r.ChargedTwice, r.LostAnswer, r.ChargedCounted = f.charges.Twice, f.charges.LostAnswer, f.charges.Counted
+	r.ErrorsExplained, r.ErrorsUnexplained = explained, len(unexplained)
 	r.Misbehaved, r.Problems = len(problems), slices.Concat(problems, f.told)
+	if r.ChargedTwice > r.LostAnswer || f.charges.miscounted > 0 {
+		r.Problems = append(r.Problems, f.charges.told...)
+	} else {
+		r.Notes = f.charges.told
+	}
 	for _, l := range unexplained {
 		r.Problems = append(r.Problems, l.process+": "+l.text)
 	}
@@ -154,14 +176,14 @@ func (r *drillReport) take(f *findings, problems []string, explained int, unexpl
 
 // figures are those of the kills, the steps and the faults. The caller holds mu.
 func (d *drill) figures(r *drillReport) {
-	r.Kills, r.Faults, r.timeline = len(d.kills), map[string]int{}, d.timeline
+	r.Kills, r.KillsAsked, r.Faults, r.timeline = len(d.kills), d.cmd.Kills, map[string]int{}, d.timeline
+	r.Asked, r.Steps.Compiled = d.cmd.asked(), hooksCompiled
 	for _, h := range d.timeline {
 		r.Faults[h.Kind]++
 	}
 	steps := map[string]*stepLine{}
 	for _, server := range d.servers {
 		for _, step := range server.seen() {
-			r.Steps.Compiled = true
 			steps[step] = &stepLine{Name: step}
 		}
 	}
@@ -186,6 +208,7 @@ func (d *drill) figures(r *drillReport) {
 		r.Steps.Seen++
 		if s.Kills > 0 {
 			r.Steps.Killed++
+			r.Steps.Kills += s.Kills
 		}
 		r.steps = append(r.steps, *s)
 	}
@@ -215,66 +238,4 @@ func spreadOf(lengths []float64) spread {
 	}
 	slices.Sort(lengths)
 	return spread{P50: lengths[len(lengths)/2], Max: lengths[len(lengths)-1]}
-}
-
-// text is the report for a person.
-func (r *drillReport) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `
-Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
-           %d accepted = %d stored + %d failed + %d cancelled + %d outstanding
-  wrong:    %d lost, %d doubled, %d with wrong content, %d out of balance, %d stuck; %d charged twice
-  by net:   webhook %d, poll %d, reconcile %d, replay %d, sync %d
-  vendor:   %d calls (%d submit, %d status, %d list, %d more pages of results, %d other); %d jobs; deliveries: %d arrived, %d dropped, %d sent twice
-  secrets:  %d rotations, %d good deliveries refused, %d signed with a secret nobody saw
-  kills:    %d; next URL home after %.2f s in the middle, %.2f s at most; process ready after %.2f s, %.2f s
-  steps:    %s
-  faults:   %s
-  errors:   %d logged that the script explains, %d that it doesn't
-  time:     %.1f s, seed %d
-`,
-		r.Submitted, r.Invalid, r.Duplicate, r.Accepted, r.Accepted, r.Stored, r.Failed, r.Cancelled, r.Outstanding,
-		r.Lost, r.Doubled, r.WrongContent, r.Imbalance, r.Stuck, r.ChargedTwice,
-		r.ByNet.Webhook, r.ByNet.Poll, r.ByNet.Reconcile, r.ByNet.Replay, r.ByNet.Sync,
-		r.VendorCalls.Total, r.VendorCalls.Submit, r.VendorCalls.Status, r.VendorCalls.List, r.VendorCalls.Results, r.VendorCalls.other(),
-		r.Sandbox.Jobs, r.Sandbox.Delivered, r.Sandbox.Dropped, r.Sandbox.Duplicated,
-		r.Rotations, r.RefusedValid, r.RefusedSecretLost,
-		r.Kills, r.RecoverySeconds.P50, r.RecoverySeconds.Max, r.ReadySeconds.P50, r.ReadySeconds.Max,
-		r.Steps.text(), countsText(r.Faults), r.ErrorsExplained, r.ErrorsUnexplained, r.Seconds, r.Seed)
-	r.writeProblems(&b)
-	return b.String()
-}
-
-func (r *drillReport) writeProblems(b *strings.Builder) {
-	verdict := "All is well.\n"
-	if !r.OK {
-		verdict = "NOT well.\n"
-	}
-	b.WriteString(verdict)
-	for _, line := range r.Problems[:min(len(r.Problems), problemsShown)] {
-		b.WriteString("  " + line + "\n")
-	}
-	if rest := len(r.Problems) - problemsShown; rest > 0 {
-		fmt.Fprintf(b, "  and %d more\n", rest)
-	}
-}
-
-func (s stepCount) text() string {
-	if !s.Compiled {
-		return "not compiled in (go build -tags drill)"
-	}
-	return fmt.Sprintf("%d seen, a server died at %d of them", s.Seen, s.Killed)
-}
-
-func countsText(counts map[string]int) string {
-	names := make([]string, 0, len(counts))
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%s %d", name, counts[name])
-	}
-	return strings.Join(parts, ", ")
 }

@@ -7,15 +7,11 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"rollcall/store"
-)
-
-const (
-	watchEvery = 100 * time.Millisecond
-	sayEvery   = 5 * time.Second
 )
 
 // run carries the script out under load, waits until all has come home, and makes the report.
@@ -29,45 +25,74 @@ func (d *drill) run(ctx context.Context) (*drillReport, error) {
 	}
 	watching()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the drill was cut short: %w", ctx.Err())
+		return nil, fmt.Errorf("the drill was cut short: %w", context.Cause(ctx))
 	}
 	if err != nil && limited.Err() == nil {
 		return nil, err
 	}
+	if err != nil {
+		d.problem("cut short by --deadline=%s: %v", d.cmd.Deadline, err)
+	}
 	took := d.now().Sub(d.began)
+	leaking, err := d.readPages(ctx)
+	if err != nil {
+		return nil, err
+	}
 	d.dismiss(ctx)
-	return d.report(ctx, took)
+	return d.report(ctx, took, leaking)
 }
+
+// errCut reports that the time was up, and how far the drill was.
+type errCut string
+
+// Error says how far the drill was.
+func (e errCut) Error() string { return string(e) }
 
 // play does each act at its time. Acts that last go on beside the next ones.
 func (d *drill) play(ctx context.Context) error {
 	load := d.cmd.load()
 	acts := d.cmd.script(len(load))
+	d.say("The script has %d acts in %s: %d batches, %d kills, new secrets every %s; then all must come home.",
+		len(acts), d.cmd.length().Round(time.Second), len(load), d.cmd.Kills, d.cmd.Rotate)
+	limited := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var going sync.WaitGroup
+	var done atomic.Int64
 	began := d.now()
 	for _, a := range acts {
 		if !pauseFor(ctx, max(0, a.at-d.now().Sub(began))) {
 			break
 		}
 		going.Go(func() {
-			unlock := d.turn(a)
+			unlock, free := d.turn(a)
+			if !free {
+				done.Add(1)
+				return
+			}
 			defer unlock()
-			if err := d.carryOut(ctx, a, load); err != nil && ctx.Err() == nil {
+			err := d.carryOut(ctx, a, load)
+			if err == nil {
+				done.Add(1)
+			} else if ctx.Err() == nil {
 				stop(fmt.Errorf("%s: %w", a.kind, err))
 			}
 		})
 	}
 	going.Wait()
-	if ctx.Err() != nil {
+	switch {
+	case limited.Err() != nil && done.Load() < int64(len(acts)):
+		return errCut(fmt.Sprintf("%d of %d acts of the script were done", done.Load(), len(acts)))
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// turn keeps apart acts that would undo each other: those on one server, and those on Postgres.
-func (d *drill) turn(a act) func() {
+// turn keeps apart acts that would undo each other: those on one server, on Postgres, and on the webhooks. What it
+// returns ends the turn. A rotation doesn't wait for one under way, which it would only join: the script asks for them
+// faster than a vendor full of faults lets them end, and a queue of them would outlast it.
+func (d *drill) turn(a act) (func(), bool) {
 	var of *sync.Mutex
 	switch a.kind {
 	case actKill, actTerm, actStep:
@@ -76,35 +101,41 @@ func (d *drill) turn(a act) func() {
 		of = &d.hooking[a.server]
 	case actRestart, actPGKill:
 		of = &d.postgres
-	case actRotate, actSwitches, actRepair:
+	case actRotate:
+		return d.webhooks.Unlock, d.webhooks.TryLock()
+	case actSwitches, actRepair:
 		of = &d.webhooks
 	default:
-		return func() {}
+		return func() {}, true
 	}
 	of.Lock()
-	return of.Unlock
+	return of.Unlock, true
 }
 
 // settleDown ends the vendor's faults and waits until every batch and rotation has ended.
 func (d *drill) settleDown(ctx context.Context) error {
 	if d.cmd.Faults == "" {
-		if err := d.setFaults(ctx, d.cmd.skew()); err != nil {
+		if err := d.setFaults(ctx, nil); err != nil {
 			return err
 		}
 	}
 	d.say("The script is over. Waiting until every URL is answered for.")
-	told := d.now()
+	told, repaired := d.now(), d.now()
 	for {
 		open, err := d.unended(ctx)
 		if err == nil && open == 0 {
 			return nil
+		}
+		if now := d.now(); now.Sub(repaired) > repairGap {
+			repaired = now
+			d.repair(ctx)
 		}
 		if now := d.now(); now.Sub(d.quietSince()) > quietFor && now.Sub(told) > quietFor {
 			told = now
 			d.tellOpen(ctx)
 		}
 		if !pauseFor(ctx, watchEvery) {
-			return errors.Join(ctx.Err(), err)
+			return errors.Join(errCut("not everything has ended"), err)
 		}
 	}
 }
@@ -120,11 +151,12 @@ func (d *drill) tellOpen(ctx context.Context) {
 	}
 }
 
-// unended counts the batches and the rotations that have not ended.
+// unended counts the batches and the rotations that have not ended, and the webhooks that nobody has repaired.
 func (d *drill) unended(ctx context.Context) (int64, error) {
 	var n int64
 	err := d.store.SQL().QueryRowContext(ctx, `SELECT (SELECT count(*) FROM batches WHERE ended_at IS NULL)
-		+ (SELECT count(*) FROM rotations WHERE ended_at IS NULL)`).Scan(&n)
+		+ (SELECT count(*) FROM rotations WHERE ended_at IS NULL)
+		+ (SELECT count(*) FROM webhooks WHERE state IN ('inactive', 'moved', 'gone'))`).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("look for what has not ended: %w", err)
 	}
@@ -187,60 +219,6 @@ func (d *drill) noteReady(c *child, at time.Time) {
 		}
 	}
 }
-
-// watch looks at the batches all the time until what it returns is called: when did which number of URLs come home.
-func (d *drill) watch(ctx context.Context) func() {
-	ctx, stop := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		said := d.now()
-		for pauseFor(ctx, watchEvery) {
-			if err := d.look(ctx); err != nil {
-				continue // The database is away; when it is back shows.
-			}
-			if d.now().Sub(said) >= sayEvery {
-				said = d.now()
-				d.sayProgress()
-			}
-		}
-	})
-	return func() {
-		stop()
-		watching.Wait()
-	}
-}
-
-// look takes a sample, and keeps it when something moved.
-func (d *drill) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	var s sample
-	err := d.store.SQL().QueryRowContext(ctx, "SELECT coalesce(sum(accepted - outstanding), 0), coalesce(sum(outstanding), 0) FROM batches").
-		Scan(&s.answered, &s.outstanding)
-	if err != nil {
-		return fmt.Errorf("look at the batches: %w", err)
-	}
-	s.at = d.now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if n := len(d.samples); n == 0 || d.samples[n-1].answered != s.answered || d.samples[n-1].outstanding != s.outstanding {
-		d.samples = append(d.samples, s)
-	}
-	return nil
-}
-
-func (d *drill) sayProgress() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.samples) == 0 {
-		return
-	}
-	s := d.samples[len(d.samples)-1]
-	d.say(fmt.Sprintf("%4.0f s  %d batches  %d answered  %d outstanding  %d kills", d.now().Sub(d.began).Seconds(), len(d.batches), s.answered, s.outstanding, len(d.kills)))
-}
-
-// say tells a person; where nobody listens nothing is lost.
-func (d *drill) say(line string) { _, _ = fmt.Fprintln(d.out, line) }
 
 // total adds the batches up.
 func (d *drill) total(ctx context.Context) (*store.Batch, []int64, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -171,7 +170,8 @@ func (s *scripting) clockStep() time.Duration {
 	return step
 }
 
-// addMixes has the vendor do a few things wrong at a time, until everything it can do came up.
+// addMixes has the vendor do a few things wrong at a time, until everything it can do came up. Its clock is among them: it
+// jumps ahead by minutes with a mix, and back with the next.
 func (s *scripting) addMixes() {
 	var names []string
 	for at := time.Duration(0); at < s.length; at += vendorGap {
@@ -187,7 +187,6 @@ func (s *scripting) addMixes() {
 				mix[name] = rate * (0.5 + s.dice.Float64())
 			}
 		}
-		maps.Copy(mix, s.cmd.skew())
 		s.add(act{at: at, kind: actVendor, faults: mix})
 	}
 }
@@ -200,16 +199,9 @@ func (s *scripting) addSwitches() {
 	}
 }
 
-// skew is how wrong the vendor's clock is, all the time: a lost answer is looked for by the vendor's times, and one whose
-// clock jumps by minutes meanwhile can't be told from one that never took the call.
-func (c *drillCmd) skew() map[string]float64 {
-	dice := rand.New(rand.NewPCG(c.Seed, 3)) //nolint:gosec // Chance, not a secret.
-	return map[string]float64{sandbox.FaultClockSkew: vendorRates()[sandbox.FaultClockSkew] * dice.Float64()}
-}
-
 // faultNames are the vendor's faults in an order of chance.
 func (s *scripting) faultNames() []string {
-	names := slices.DeleteFunc(sandbox.FaultNames(), func(name string) bool { return name == sandbox.FaultClockSkew })
+	names := sandbox.FaultNames()
 	if !s.cmd.givesUp() {
 		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(endless(), name) })
 	}

@@ -32,11 +32,13 @@ func (d *drill) describeOpen(ctx context.Context) ([]string, error) {
 		UNION ALL (SELECT concat_ws(' ', 'reconcile run', r.id, r.started_at, r.finished_at) FROM reconcile_runs r ORDER BY r.id DESC LIMIT 2)`, openTold)
 }
 
-// describeCalledAgain tells the story of jobs that were called for again after a lost answer was looked for in vain.
-func (d *drill) describeCalledAgain(ctx context.Context) ([]string, error) {
-	return d.lines(ctx, `SELECT concat_ws(' ', 'called again: job', j.id, j.vendor_job_id, (SELECT string_agg(concat_ws(' ', e.at::time, e.kind, e.net, e.detail), ' | ' ORDER BY e.id)
-			FROM job_events e WHERE e.job_id = j.id))
-		FROM jobs j WHERE EXISTS (SELECT FROM job_events e WHERE e.job_id = j.id AND e.kind = 'not_found_at_vendor') ORDER BY j.id LIMIT $1`, openTold)
+// describeCalledAgain tells the story of the jobs with these URLs that were called for again after a lost answer was
+// looked for in vain.
+func (d *drill) describeCalledAgain(ctx context.Context, urls []string) ([]string, error) {
+	return d.lines(ctx, `SELECT concat_ws(' ', 'called again: job', j.id, j.vendor_job_id, 'called', j.called_at, 'by the vendor', j.called_vendor_at,
+			(SELECT string_agg(concat_ws(' ', e.at::time, e.kind, e.net, e.detail), ' | ' ORDER BY e.id) FROM job_events e WHERE e.job_id = j.id))
+		FROM jobs j WHERE EXISTS (SELECT FROM job_events e WHERE e.job_id = j.id AND e.kind = 'not_found_at_vendor')
+			AND EXISTS (SELECT FROM job_items ji JOIN items i ON i.id = ji.item_id WHERE ji.job_id = j.id AND i.url = ANY ($2)) ORDER BY j.id LIMIT $1`, openTold, urls)
 }
 
 // lines reads a column of texts.

@@ -50,12 +50,12 @@ func (d *drill) unpin(ctx context.Context) error {
 }
 
 // repair does what an operator does about a webhook that the vendor switched off or changed. What it can't do now it
-// can the next time.
-func (d *drill) repair(ctx context.Context) error {
+// can the next time: a webhook that nobody could repair keeps the drill from ending.
+func (d *drill) repair(ctx context.Context) {
 	hooks, err := d.store.Webhooks(ctx)
 	if err != nil {
 		d.log.InfoContext(ctx, "webhooks not looked at", slog.Any("error", err))
-		return nil
+		return
 	}
 	for _, w := range hooks {
 		if w.State != store.WebhookInactive && w.State != store.WebhookMoved && w.State != store.WebhookGone {
@@ -63,7 +63,8 @@ func (d *drill) repair(ctx context.Context) error {
 		}
 		if err := d.pipeline.RepairWebhook(ctx, w.ID); err != nil {
 			d.log.InfoContext(ctx, "webhook not repaired", slog.Int64("webhook_id", w.ID), slog.Any("error", err))
+			continue
 		}
+		d.note(ctx, actRepair, fmt.Sprintf("webhook %d was %s", w.ID, w.State))()
 	}
-	return nil
 }

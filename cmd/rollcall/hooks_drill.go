@@ -20,6 +20,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// hooksCompiled tells that a drill can have servers die at named steps.
+const hooksCompiled = true
+
 // rereadEvery is how old may be what is known of a file of the drill's.
 const rereadEvery = 20 * time.Millisecond
 

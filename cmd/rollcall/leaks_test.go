@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"html"
 	"io"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,13 +19,15 @@ import (
 // like it.
 func TestLeaksAreFound(t *testing.T) {
 	t.Parallel()
-	const secret = "whsec_\"k+/=\xc3\xa9y of all"
+	const secret = "whsec_\"k+/=\xc3\xa9y of <all> & 'more'"
 	quoted, err := json.Marshal(map[string]string{"a": secret})
 	if err != nil {
 		t.Fatal(err)
 	}
 	planted := map[string]string{
 		"plain": "x" + secret + "y", "hex": hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))), "JSON": string(quoted),
+		"HTML": html.EscapeString(secret), "Go": strconv.Quote(secret), "query": url.QueryEscape(secret), "path": url.PathEscape(secret),
+		"JSON as it is": `{"a":"` + strings.ReplaceAll(secret, `"`, `\"`) + `"}`,
 	}
 	for shift := range 4 {
 		whole := []byte(strings.Repeat("u", shift) + secret + "tail")

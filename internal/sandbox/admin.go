@@ -13,7 +13,8 @@ import (
 // maxAdminBody bounds what the admin paths read.
 const maxAdminBody = 1 << 20
 
-// adminRoutes are for tests and operators of the sandbox, not part of the vendor: the books, the faults, the switches.
+// adminRoutes are for tests and operators of the sandbox, not part of the vendor: the books, the faults, the switches, and
+// the secrets of webhooks, which whoever looks for leaks must know.
 func (s *Sandbox) adminRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sandbox/books", s.admin(func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, s.Books())
@@ -26,6 +27,27 @@ func (s *Sandbox) adminRoutes(mux *http.ServeMux) {
 		s.answer(w, r, s.Switches())
 	}))
 	mux.HandleFunc("PUT /_sandbox/switches", s.admin(s.putSwitches))
+	mux.HandleFunc("GET /_sandbox/secrets", s.admin(func(w http.ResponseWriter, r *http.Request) {
+		s.answer(w, r, s.madeSecrets())
+	}))
+}
+
+// MadeSecret is a secret that a webhook had at any time, whether anybody was told it or not.
+type MadeSecret struct {
+	Secret string `json:"secret"`
+	// RefusedValid is its share of DeliveryCounts.RefusedValid.
+	RefusedValid int `json:"refused_valid"`
+}
+
+// madeSecrets are the secrets of all webhooks, in the order in which they were made.
+func (s *Sandbox) madeSecrets() []MadeSecret {
+	s.mu.Lock()
+	defer s.mu.Mutex.Unlock() // Nothing changes here.
+	all := make([]MadeSecret, len(s.secrets))
+	for i, secret := range s.secrets {
+		all[i] = MadeSecret{secret, s.refused[secret]}
+	}
+	return all
 }
 
 // admin lets only callers on loopback pass, and others that know the token. A request that a web page made is refused

@@ -341,6 +341,7 @@ func (s *Sandbox) post(o outgoing) int {
 	}
 	if o.secret != "" && !o.hook.untold[o.secret] && status == http.StatusUnauthorized {
 		s.sent.RefusedValid++
+		s.refused[o.secret]++
 	}
 	return status
 }

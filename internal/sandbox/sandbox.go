@@ -42,6 +42,8 @@ type Sandbox struct {
 	slots    int    // Items that may still start now.
 	urls     int    // Of all jobs.
 	serial   uint64
+	secrets  []string          // Every secret of a webhook that was ever made.
+	refused  map[string]int    // RefusedValid by secret.
 	attempts map[string]int    // How often each URL that fails at first was submitted.
 	looks    map[string]looked // What became of each made page, when pages change.
 	rolls    map[uint64]uint64 // How often each question of chance was asked.
@@ -73,8 +75,9 @@ func New(cfg Config) (*Sandbox, error) {
 		boot: strconv.FormatInt(cfg.Now().UnixNano(), 36),
 		ctx:  ctx, cancel: cancel,
 		fetcher: newFetcher(cfg), bodies: &bodyFile{limit: cfg.MaxKeptBytes},
-		made:   pageCache{limit: cfg.CacheBytes, pages: map[string]content{}},
-		faults: maps.Clone(cfg.Faults), switches: cfg.Switches,
+		refused: map[string]int{},
+		made:    pageCache{limit: cfg.CacheBytes, pages: map[string]content{}},
+		faults:  maps.Clone(cfg.Faults), switches: cfg.Switches,
 		accounts: map[string]*account{}, jobs: map[string]*job{},
 		slots: cfg.Parallelism, attempts: map[string]int{}, looks: map[string]looked{}, rolls: map[uint64]uint64{}, calls: map[string]*CallCount{},
 	}
@@ -177,7 +180,8 @@ func (s *Sandbox) id(what string) string {
 // secret makes a new webhook secret; its rest decodes as base64 in either alphabet. The caller holds mu.
 func (s *Sandbox) secret() string {
 	s.serial++
-	return "whsec_" + s.dice.text(32, s.token("secret"))
+	s.secrets = append(s.secrets, "whsec_"+s.dice.text(32, s.token("secret")))
+	return s.secrets[len(s.secrets)-1]
 }
 
 func (s *Sandbox) token(what string) string {

@@ -346,6 +346,9 @@ func TestRefusedValid(t *testing.T) {
 			if b.Deliveries.RefusedValid != c.want || b.Deliveries.Rotations != 1 {
 				t.Errorf("got %+v, want %d valid ones refused and one rotation", b.Deliveries, c.want)
 			}
+			if made := r.madeSecrets(); len(made) != 2 || made[0].RefusedValid != 0 || made[1].RefusedValid != c.want {
+				t.Errorf("got %+v, want two secrets and %d refusals of the second", made, c.want)
+			}
 		})
 	}
 }
