@@ -46,7 +46,7 @@ func TestDemoOnceBalances(t *testing.T) {
 		{"extract", []string{"--kind", "extract"}, func(byNet) bool { return true }},
 		{"mixed", []string{"--kind", "mixed"}, func(byNet) bool { return true }},
 		{"crawl", []string{"--kind", "crawl", "--faults", "drop=0.3,dup=0.3,late_rows=0.5"}, func(byNet) bool { return true }},
-		{"a kind vendor", []string{"--faults", "none"}, func(n byNet) bool { return n.Webhook == 60 }},
+		{"a kind vendor", []string{"--faults", "none"}, func(n byNet) bool { return n.Webhook == 30 }},
 		{"no delivery arrives", []string{"--faults", "drop=1"}, func(n byNet) bool { return n.Webhook == 0 }},
 		{"webhook and reconcile", []string{"--kind", "mixed", "--nets", "webhook,reconcile"}, func(n byNet) bool { return n.Poll == 0 }},
 		{"reconcile alone", []string{"--kind", "mixed", "--nets", "reconcile"}, func(n byNet) bool { return n.Webhook+n.Poll == 0 }},
@@ -55,8 +55,8 @@ func TestDemoOnceBalances(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			sum := demoOnce(t, 0, append([]string{"--urls", "60"}, tt.args...)...)
-			if sum.Accepted != 60 || sum.Stored+sum.Failed != 60 || sum.Outstanding != 0 || !tt.nets(sum.ByNet) {
+			sum := demoOnce(t, 0, append([]string{"--urls", "30"}, tt.args...)...)
+			if sum.Accepted != 30 || sum.Stored+sum.Failed != 30 || sum.Outstanding != 0 || !tt.nets(sum.ByNet) {
 				t.Errorf("got %+v", sum)
 			}
 		})

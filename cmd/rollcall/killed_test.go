@@ -93,7 +93,7 @@ func TestKilledProcessIsMadeUpFor(t *testing.T) {
 	first := start(t, d.vars, "serve")
 	first.address()
 	mustRun(t, d.vars, "webhook", "register")
-	id := d.submit(store.KindMixed, 400)
+	id := d.submit(store.KindMixed, 160)
 	d.until(id, 60*time.Second, underWay)
 	first.signal(os.Kill)
 	if code := first.exit(10 * time.Second); code != -1 {

@@ -22,14 +22,14 @@ func TestRollingRestart(t *testing.T) {
 	mustRun(t, d.vars, "webhook", "register")
 	var batches []int64
 	for i := range servers {
-		batches = append(batches, d.submit(store.KindExtract, 200))
+		batches = append(batches, d.submit(store.KindExtract, 90))
 		lb.more(t, 30)
 		servers[i].signal(terminated)
 		if code := servers[i].exit(30 * time.Second); code != 0 {
 			t.Errorf("exit %d, want an end in order", code)
 		}
 		// The other one goes on meanwhile: a slow end may have outlasted all that was submitted before.
-		batches = append(batches, d.submit(store.KindExtract, 60))
+		batches = append(batches, d.submit(store.KindExtract, 40))
 		lb.more(t, 30)
 		servers[i] = start(t, vars[i], "serve")
 		servers[i].address()

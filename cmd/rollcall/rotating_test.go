@@ -62,7 +62,7 @@ func TestRotatingUnderFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	carol := signIn(t, servers[1].address(), "carol", "correct horse battery")
-	id := d.submit(store.KindExtract, 200)
+	id := d.submit(store.KindExtract, 100)
 	turns := 0
 	for round := 0; round < 2 || d.outstanding(id) > 0 && round < 20; round++ {
 		turns += d.turnAll(carol, servers[round%2].address())
@@ -70,7 +70,7 @@ func TestRotatingUnderFaults(t *testing.T) {
 	b := d.home(id, 90*time.Second)
 	d.noneRefused(turns)
 	want := map[string]string{
-		"submitted": "200", "accepted": "200", "duplicate": "0", "invalid": "0",
+		"submitted": "100", "accepted": "100", "duplicate": "0", "invalid": "0",
 		"stored": strconv.FormatInt(b.Stored(), 10), "failed": strconv.FormatInt(b.Failed, 10), "cancelled": "0", "outstanding": "0",
 	}
 	got := terms(carol.page(servers[0].address() + fmt.Sprintf("/batches/%d", id)))

@@ -184,7 +184,7 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 	first := start(t, d.vars, "serve")
 	first.address()
 	mustRun(t, d.vars, "webhook", "register")
-	id := d.submit(store.KindExtract, 300)
+	id := d.submit(store.KindExtract, 120)
 	d.until(id, 60*time.Second, underWay)
 	first.signal(terminated)
 	if code := first.exit(30 * time.Second); code != 0 {

@@ -14,7 +14,7 @@ import (
 // which of many jobs have ended, and only these are fetched.
 func TestManyExtractJobsSettleByTheList(t *testing.T) {
 	t.Parallel()
-	const jobs = 150
+	const jobs = 110
 	r := newRig(t, setup{
 		noWebhooks: true,
 		sandbox:    func(c *sandbox.Config) { c.RunTime, c.Parallelism = 300*time.Millisecond, 60 },

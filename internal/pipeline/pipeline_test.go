@@ -34,7 +34,7 @@ func TestBatchOfEachKindComesHome(t *testing.T) {
 func TestDefaultFaultsComeHome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{sandbox: func(c *sandbox.Config) { c.Faults = sandbox.DefaultFaults() }})
-	id := r.submit(store.KindMixed, sandbox.MadeURLs(200, 2)...)
+	id := r.submit(store.KindMixed, sandbox.MadeURLs(100, 2)...)
 	r.ended(id)
 	r.balanced(id)
 }

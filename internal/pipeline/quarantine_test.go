@@ -185,13 +185,13 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: silent(func(c *pipeline.Config) { c.QuarantineBytes = 1 << 30 })})
 	in := r.ownWebhook("batch_completed", "job-1")
-	r.refuse(in, "192.0.2.7", 100, 1<<20)
+	r.refuse(in, "192.0.2.7", 72, 1<<20)
 	if got := r.pipe.RefusedBytes(); got > 64<<20 {
 		t.Errorf("%d bytes wait", got)
 	}
 	r.startQuietly()
-	r.accounted(100)
-	if got := r.number(`SELECT sum(deliveries) FROM refused_counts WHERE cause = 'busy'`); got < 35 || got > 40 {
+	r.accounted(72)
+	if got := r.number(`SELECT sum(deliveries) FROM refused_counts WHERE cause = 'busy'`); got < 7 || got > 12 {
 		t.Errorf("got %d counted, want what did not fit into 64 MiB", got)
 	}
 	eventually(t, "the room to be given back", func() bool { return r.pipe.RefusedBytes() == 0 })

@@ -132,7 +132,7 @@ func TestFault3_ReplayOnlyWakes(t *testing.T) {
 }
 
 // TestFault4_ReconcilerReadsEveryPage: with every webhook lost and no poller,
-// 250 jobs come home though a page of the vendor's list holds 100.
+// 130 jobs come home though a page of the vendor's list holds 100.
 func TestFault4_ReconcilerReadsEveryPage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{
@@ -142,22 +142,22 @@ func TestFault4_ReconcilerReadsEveryPage(t *testing.T) {
 		},
 		pipeline: func(c *pipeline.Config) { c.NoPoll, c.VendorConcurrency = true, 16 },
 	})
-	id := r.submit(store.KindExtract, sandbox.MadeURLs(250, 12)...)
+	id := r.submit(store.KindExtract, sandbox.MadeURLs(130, 12)...)
 	eventually(t, "the vendor to end all jobs", func() bool {
 		books := r.sandbox.Books()
-		return len(books.Jobs) == 250 && !slices.ContainsFunc(books.Jobs, func(j sandbox.JobRecord) bool { return j.EndedAt.IsZero() }) &&
-			r.number(`SELECT count(*) FROM jobs WHERE state = 'accepted'`) == 250
+		return len(books.Jobs) == 130 && !slices.ContainsFunc(books.Jobs, func(j sandbox.JobRecord) bool { return j.EndedAt.IsZero() }) &&
+			r.number(`SELECT count(*) FROM jobs WHERE state = 'accepted'`) == 130
 	})
 	run, err := r.pipe.Reconcile(t.Context(), "person")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.Missing != 250 || run.Woken != 250 || run.Singly != 0 || run.Pages < 3 || run.Errors != 0 {
-		t.Errorf("got %+v, want 250 missing, woken, none singly, from 3 pages or more", run)
+	if run.Missing != 130 || run.Woken != 130 || run.Singly != 0 || run.Pages < 2 || run.Errors != 0 {
+		t.Errorf("got %+v, want 130 missing, woken, none singly, from 2 pages or more", run)
 	}
 	b := r.ended(id)
-	if b.StoredReconcile != 250 {
-		t.Errorf("got %+v, want 250 stored by reconcile", b)
+	if b.StoredReconcile != 130 {
+		t.Errorf("got %+v, want 130 stored by reconcile", b)
 	}
 	r.balanced(id)
 }

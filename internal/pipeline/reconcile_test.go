@@ -79,12 +79,12 @@ func (r *rig) calls() int {
 	return n
 }
 
-// TestReconcileAmongTwentyThousand: 100 jobs whose ends nobody told of are
-// found among 20,000 settled ones in two readings of the list and one call
-// each, within half a minute.
-func TestReconcileAmongTwentyThousand(t *testing.T) {
+// TestReconcileAmongThousands: 100 jobs whose ends nobody told of are found
+// among 2,000 settled ones in two readings of the list and one call each.
+// `rollcall bench reconcile` has 20,000, and says how long it took.
+func TestReconcileAmongThousands(t *testing.T) {
 	t.Parallel()
-	newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: atOnce}).finds(20_000, 100, 0)
+	newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: atOnce}).finds(2000, 100, 0)
 }
 
 // TestReconcileReadsWebhooksToo: with three webhooks, whose events were all
@@ -93,7 +93,7 @@ func TestReconcileAmongTwentyThousand(t *testing.T) {
 func TestReconcileReadsWebhooksToo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, pipeline: reconcileAlone, sandbox: atOnce})
-	r.finds(1000, 50, 1+3)
+	r.finds(300, 50, 1+3)
 	if got := r.number(`SELECT count(*) FROM webhooks WHERE state = 'live' AND checked_at IS NOT NULL`); got != 3 {
 		t.Errorf("%d webhooks were looked at, want 3", got)
 	}

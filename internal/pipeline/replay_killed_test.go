@@ -21,7 +21,7 @@ func (r *rig) settledBefore(hook int64, n int) {
 		SELECT $1, 'before-' || g, a, 'before-' || g, 'failed', now(), now() FROM generate_series(1, $2::int) g, generate_series(1, 5) a`, hook, n)
 }
 
-// TestReplaySurvivesKill replays "all that failed" of 50,000 lines of the
+// TestReplaySurvivesKill replays "all that failed" of 10,000 lines of the
 // vendor's log and kills the process with -9 in the middle, while it begins with
 // more jobs: another process goes on, and each job is woken once and has one
 // outcome.
@@ -37,11 +37,11 @@ func TestReplaySurvivesKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	hook := r.logged()
-	r.settledBefore(hook, 10_000)
+	r.settledBefore(hook, 2000)
 	planning := time.Now()
 	plan := r.plan(hook)
 	t.Logf("planned %d jobs of %d lines in %s", plan.Jobs, plan.Lines, time.Since(planning))
-	if plan.Lines != 50_045 || plan.Jobs != 10_045 || plan.SettledBefore != 10_000 {
+	if plan.Lines != 10_045 || plan.Jobs != 2045 || plan.SettledBefore != 2000 {
 		t.Errorf("got %+v frozen", plan.Frozen)
 	}
 	// A process begins with 20 at once, by its rate, and is killed inside the
@@ -59,7 +59,7 @@ func TestReplaySurvivesKill(t *testing.T) {
 	r.takeOver(w, b)
 	r.exec(`UPDATE replays SET beat_at = beat_at - interval '1 hour'`)
 	got := r.replayed(plan.ID)
-	if got.State != store.ReplayDone || got.SettledNow != 45 || got.AlreadySettled != 10_000 || got.Ended() != plan.Jobs {
+	if got.State != store.ReplayDone || got.SettledNow != 45 || got.AlreadySettled != 2000 || got.Ended() != plan.Jobs {
 		t.Errorf("got %+v, want the 45 open ones settled and the others passed over", got)
 	}
 	if n := r.number(`SELECT count(*) FROM (SELECT job_id FROM job_events WHERE kind = 'woken' GROUP BY job_id HAVING count(*) = 1) once`); n != 45 {
