@@ -49,7 +49,7 @@ func readProc(pid int) (procStat, error) {
 		ticks[i] = time.Duration(n) * clockTick
 	}
 	parent, err := strconv.Atoi(fields[1])
-	alive := !strings.Contains("ZX", fields[0]) // One that died stays as a zombie until somebody has waited for it.
+	alive := fields[0] != "Z" && fields[0] != "X" // One that died stays as a zombie until somebody has waited for it.
 	return procStat{parent: parent, alive: alive, own: ticks[0] + ticks[1], children: ticks[2] + ticks[3]}, err
 }
 
