@@ -15,7 +15,7 @@ import (
 type benchPipelineCmd struct {
 	JSON     bool `name:"json" help:"Print one JSON object: name, machine, rows, aims."`
 	URLs     int  `name:"urls" default:"20000" help:"URLs in batch mode."`
-	Extracts int  `default:"5000" help:"Extract jobs, drained and at half load each."`
+	Extracts int  `default:"3000" help:"Extract jobs, drained and at half load each."`
 	Runs     int  `default:"5" help:"Runs of each kind, in turns; medians count."`
 }
 
