@@ -31,22 +31,25 @@
   const day = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const full = format({ dateStyle: "full", timeStyle: "long" });
   const exact = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
-  const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
-  const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600], [30 * 86400, "day", 86400]];
+  const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "short" });
+  const nowText = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" }).format(0, "second");
+  const steps = [[60, "second", 1], [3600, "minute", 60], [2 * 86400, "hour", 3600], [30 * 86400, "day", 86400]];
 
-  function ago(date) {
-    const seconds = (date.getTime() - Date.now()) / 1000;
+  // The one rule for times near now. What is past is told in full units; what is to come is rounded: three days ahead are
+  // three days, and not two from the next second on. Empty for what is too far off.
+  function near(seconds) {
     for (const [limit, unit, size] of steps) {
-      if (Math.abs(seconds) < limit) return relative.format(Math.trunc(seconds / size), unit);
+      const count = seconds > 0 ? Math.round(seconds / size) : Math.ceil(seconds / size);
+      if (Math.abs(count) * size < limit) return count === 0 ? nowText : relative.format(count, unit);
     }
     return "";
   }
 
   function timeText(date, style) {
     if (style === "exact") return exact.format(date);
-    const near = ago(date);
-    if (style === "relative") return near || day.format(date);
-    return near ? `${day.format(date)} (${near})` : full.format(date);
+    const told = near((date.getTime() - Date.now()) / 1000);
+    if (style === "relative") return told || day.format(date);
+    return told ? `${day.format(date)} (${told})` : full.format(date);
   }
 
   function localize(element) {

@@ -105,12 +105,23 @@
     }, stacked(figures), holder);
   }
 
+  // Two or more marks that people know, as far apart as their words are high.
+  function timesBetween(min, max) {
+    const apart = (Math.log(max / min) * 18) / (height - 40);
+    const marks = [];
+    for (const each of [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200, 86400, 259200, 604800]) {
+      if (each < min || each > max) continue;
+      if (marks.length === 0 || Math.log(each / marks[marks.length - 1]) >= apart) marks.push(each);
+    }
+    return marks;
+  }
+
   function latencyChart(holder) {
     const line = (name, dash) => ({ stroke: () => color(name), width: 2, dash, points: { show: true, size: 5 }, spanGaps: false });
     return new uPlot({
       width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 24, 0, 0],
       scales: { x: scaleX, y: { distr: 3, range: (_, min, max) => (min === null ? [0.1, 60] : [Math.min(min, max / 10) * 0.8, max * 1.25]) } },
-      axes: [timeAxis(), axis({ size: 60, splits: (_, __, min, max) => [0.1, 0.3, 1, 3, 10, 30, 120, 600, 3600, 21600, 86400, 604800].filter((each) => each >= min && each <= max), filter: (_, splits) => splits, values: (_, splits) => splits.map(seconds) })],
+      axes: [timeAxis(), axis({ size: 60, splits: (_, __, min, max) => timesBetween(min, max), filter: (_, splits) => splits, values: (_, splits) => splits.map(seconds) })],
       series: [{}, line("webhook"), line("webhook", [5, 4]), line("poll"), line("poll", [5, 4])],
     }, lines(figures), holder);
   }
@@ -175,7 +186,7 @@
       const answer = await fetch(section.dataset.path, { headers: { Accept: "text/html", "HX-Request": "true" } });
       if (!answer.ok || answer.redirected) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const id of ["overview-series", "overview-score", "overview-spending"]) replace(id, page);
+      for (const id of ["overview-series", "overview-score", "overview-spending", "overview-disk"]) replace(id, page);
       localize();
       drawAnew();
     } catch {

@@ -49,7 +49,7 @@ const (
 	HappenedMode      = "mode"      // Auto mode came to mean State, because of Text.
 	HappenedResumed   = "resumed"   // Gate State was paused for N seconds, and is open again.
 	HappenedRefused   = "refused"   // A delivery was refused, because of Text.
-	HappenedErrors    = "errors"    // A reconcile run met N errors.
+	HappenedErrors    = "errors"    // N reconcile runs in a row met errors, until At.
 )
 
 // Happening is one thing that happened, and when.
@@ -89,20 +89,18 @@ func (q Queries) PageHappenings(ctx context.Context, limit int) ([]Happening, er
 }
 
 // PageLastTroubles lists the last trouble of each kind that is over, newest
-// first: a pause, a time in which auto mode polled, a refused delivery that was
-// signed, a reconcile run with errors.
+// first: a pause, a time in which auto mode polled though it had relied on
+// webhooks before, and a refused delivery that was signed.
 func (q Queries) PageLastTroubles(ctx context.Context) ([]Happening, error) {
 	var list []Happening
 	err := q.db.NewRaw(`SELECT at, what, id, state, text, n, 0 AS m FROM (
 			(SELECT resumed_at AS at, 'resumed' AS what, id, name AS state, '' AS text,
 				extract(epoch FROM resumed_at - paused_at)::bigint AS n FROM gate_pauses ORDER BY id DESC LIMIT 1)
 			UNION ALL (SELECT at, 'mode', id, mode, reason, 0
-				FROM (SELECT at, id, mode, reason FROM mode_changes ORDER BY id DESC LIMIT 1) last WHERE mode = 'webhook' AND id > 1)
+				FROM (SELECT at, id, mode, reason FROM mode_changes ORDER BY id DESC LIMIT 1) last
+				WHERE mode = 'webhook' AND EXISTS (SELECT FROM mode_changes m WHERE m.id < last.id AND m.mode = 'webhook'))
 			UNION ALL (SELECT received_at, 'refused', id, '', reason, 0 FROM deliveries
-				WHERE verdict = 'refused' AND NOT unsigned ORDER BY received_at DESC, id DESC LIMIT 1)
-			UNION ALL (SELECT started_at, 'errors', id, '', note, errors
-				FROM (SELECT started_at, id, note, errors FROM reconcile_runs ORDER BY started_at DESC, id DESC LIMIT ?look) r
-				WHERE errors > 0 LIMIT 1)) troubles
-		ORDER BY at DESC, what`, named{"look": happeningsRuns}).Scan(ctx, &list)
+				WHERE verdict = 'refused' AND NOT unsigned ORDER BY received_at DESC, id DESC LIMIT 1)) troubles
+		ORDER BY at DESC, what`).Scan(ctx, &list)
 	return list, translate(err)
 }

@@ -274,6 +274,7 @@ func TestPagesUseIndexes(t *testing.T) {
 		"oldest":     func() error { _, err := watched.PageOldestOpen(ctx, 7, from.At); return err },
 		"happenings": func() error { _, err := watched.PageHappenings(ctx, 10); return err },
 		"troubles":   func() error { _, err := watched.PageLastTroubles(ctx); return err },
+		"faulty":     func() error { _, err := watched.PageFaultyRuns(ctx, 3, time.Minute); return err },
 		"on time":    func() error { _, err := watched.PagePunctuality(ctx, 50, time.Minute, time.Now()); return err },
 	} {
 		statements = nil

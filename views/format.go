@@ -74,11 +74,13 @@ func compact(value float64) string {
 	return strconv.FormatFloat(value, 'f', 0, 64)
 }
 
-// durationText returns a duration as people read it: "12 ms", "3.4 s", "2 min 5 s", "3 h 10 min", "2 d 4 h".
+// durationText returns a duration as people read it: "<0.1 ms", "12 ms", "3.4 s", "2 min 5 s", "3 h 10 min", "2 d 4 h".
 func durationText(d time.Duration) string {
 	switch {
 	case d < 0:
 		return dash
+	case d > 0 && d < 50*time.Microsecond:
+		return "<0.1 ms"
 	case d < time.Second:
 		return fewDigits(float64(d.Microseconds())/1000) + " ms"
 	case d < time.Minute:

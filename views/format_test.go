@@ -29,7 +29,7 @@ func TestSizeText(t *testing.T) {
 func TestDurationText(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		-1: dash, 0: "0 ms", 12 * time.Millisecond: "12 ms", 340 * time.Microsecond: "0.3 ms", 2 * time.Second: "2 s", 3400 * time.Millisecond: "3.4 s", 125 * time.Second: "2 min 5 s",
+		-1: dash, 0: "0 ms", 3 * time.Microsecond: "<0.1 ms", 50 * time.Microsecond: "0.1 ms", 12 * time.Millisecond: "12 ms", 340 * time.Microsecond: "0.3 ms", 2 * time.Second: "2 s", 3400 * time.Millisecond: "3.4 s", 125 * time.Second: "2 min 5 s",
 		2 * time.Hour: "2 h", 26*time.Hour + time.Minute: "1 d 2 h",
 	} {
 		if got := durationText(d); got != want {

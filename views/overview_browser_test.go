@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,7 +84,51 @@ func TestChartsOfTheOverview(t *testing.T) {
 	if got := evaluate[string](t, o, fmt.Sprintf("(%s)(10, 24)", pointed)); got == "" || got == want {
 		t.Errorf("under the pointer, counted anew: %q", got)
 	}
+	timesNearNow(t, o)
 	for _, line := range o.said() {
 		t.Errorf("console: %s", line)
+	}
+}
+
+// timesNearNow: what is past is told in full units, what is to come is rounded.
+func timesNearNow(t *testing.T, o *tab) {
+	t.Helper()
+	const minute, hour, day = 60, 3600, 24 * 3600
+	tests := []struct {
+		seconds float64
+		want    string
+	}{
+		{0, "now"},
+		{-100, "1 min. ago"},
+		{-110, "1 min. ago"},
+		{100, "in 2 min."},
+		{80, "in 1 min."},
+		{hour - 3, "in 1 hr."},
+		{-hour + 20, "59 min. ago"},
+		{-hour - 1, "1 hr. ago"},
+		{day - 3, "in 24 hr."},
+		{-day - hour, "25 hr. ago"},
+		{2*day - 3, "in 2 days"},
+		{3*day - 3, "in 3 days"},
+		{2*day + 13*hour, "in 3 days"},
+		{2*day + 11*hour, "in 2 days"},
+		{7*day - minute, "in 7 days"},
+		{-3*day + minute, "2 days ago"},
+		{-29*day - hour, "29 days ago"},
+	}
+	var seconds []string
+	for _, test := range tests {
+		seconds = append(seconds, fmt.Sprint(test.seconds))
+	}
+	got := evaluate[[]string](t, o, `(() => { const times = [`+strings.Join(seconds, ",")+`].map((seconds) => {
+			const time = document.createElement("time");
+			time.dataset.time = "relative"; time.dateTime = new Date(Date.now() + seconds * 1000).toISOString();
+			document.body.append(time);
+			return time; });
+		return Promise.resolve().then(() => times.map((time) => { time.remove(); return time.textContent; })); })()`)
+	for i, test := range tests {
+		if i >= len(got) || got[i] != test.want {
+			t.Errorf("%v s from now: got %q of %q, want %q", test.seconds, got[i:min(i+1, len(got))], got, test.want)
+		}
 	}
 }

@@ -202,12 +202,23 @@ type Spending struct {
 	Total   Count     // of them
 	Since   time.Time // calls are counted from then on, when that is later than Days ago; else zero
 	Charged Count
-	// Jobs is how many settled jobs are compared; Asking is how many calls their
-	// polling, lists and results took, EachSecond and Backoff what asking for each
-	// job by itself would have.
-	Jobs, Asking, EachSecond, Backoff Count
-	Quota                             Quota
-	Sandbox                           bool // the vendor is the simulator
+	// Jobs is how many settled jobs are compared. Asking is how many calls their
+	// polling, lists and results took and Own how many of these were for one job
+	// alone; EachSecond and Backoff are what asking for each job by itself would
+	// have taken.
+	Jobs, Asking, Own, EachSecond, Backoff Count
+	Watch                                  Watch
+	Quota                                  Quota
+}
+
+// Watch is what watching over all jobs at once is worth.
+type Watch struct {
+	Every, Usual time.Duration // gap between two turns, here and by default
+	Pays         bool          // with the gap here; else Jobs is for the default
+	// Jobs is from how many jobs a day on, each of which runs for Run, it takes
+	// fewer calls than asking for each by itself every second.
+	Jobs int64
+	Run  time.Duration
 }
 
 // CallRow is how many calls of a kind were made.
@@ -241,16 +252,39 @@ func callText(kind string) string {
 	return strings.ToLower(kind)
 }
 
-// saved says how many calls less were made than that, or how many more: a few short jobs are asked for sooner than watched
-// over.
+// saved says how many calls less were made than that.
 func (s Spending) saved(alone Count) string {
 	switch {
 	case !alone.Known || !s.Asking.Known:
 		return dash
-	case s.Asking.N > alone.N:
-		return "none, " + thousands(s.Asking.N-alone.N) + " more"
+	case s.Asking.N >= alone.N:
+		return "none"
 	}
 	return thousands(alone.N - s.Asking.N)
+}
+
+// saves tells whether fewer calls were made than that.
+func (s Spending) saves(alone Count) bool {
+	return alone.Known && s.Asking.Known && s.Asking.N < alone.N
+}
+
+// watching is how many of the calls were for no job alone.
+func (s Spending) watching() Count {
+	if !s.Asking.Known || !s.Own.Known {
+		return Count{}
+	}
+	return Known(s.Asking.N - s.Own.N)
+}
+
+// why says why few jobs save nothing, and from how many on that changes.
+func (w Watch) why() string {
+	said, every := "The watch takes its calls however few jobs there are. ", w.Every
+	if !w.Pays {
+		said += "Here it runs every " + durationText(w.Every) + ", for something to be seen, and no number of jobs makes up for that. "
+		every = w.Usual
+	}
+	return said + "Run every " + durationText(every) + ", it saves calls from about " + thousands(w.Jobs) + " jobs a day on that run for " + durationText(w.Run) +
+		" each; against growing gaps it does with jobs that run for minutes."
 }
 
 // Quota is what is left of the plan, and how long that lasts.

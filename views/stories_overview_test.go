@@ -16,7 +16,7 @@ func overviewStories() []story {
 			{Name: "Batches, items, jobs", Bytes: views.Known(5_100_000_000), Growth: views.Known(36_000_000)},
 			{Name: "Deliveries and events", Bytes: views.Known(1_800_000_000), Growth: views.Known(-2_000_000)},
 			{Name: "Exports", Bytes: views.Known(40_960), Growth: views.Known(0)},
-			{Name: "Everything else", Bytes: views.Known(60_000_000), Growth: views.Known(140_000)},
+			{Name: "Everything else", About: "Postgres's own tables, the task queue, users, audit and statistics", Bytes: views.Known(60_000_000), Growth: views.Known(140_000)},
 		},
 	}
 	troubled := overviewProps(views.RoleOperator)
@@ -33,7 +33,7 @@ func overviewStories() []story {
 	troubled.Webhooks[0].Refused = views.Known(85)
 	troubled.Webhooks[1].State, troubled.Webhooks[1].Refused = "inactive", views.Known(1)
 	troubled.Webhooks[2].State = "secret_unknown"
-	troubled.Running, troubled.Live = nil, false
+	troubled.Running, troubled.Live, troubled.System.FaultyRuns = nil, false, 3
 	troubled.Verdict = views.Verdict{Level: views.VerdictBad, Rolled: before(20 * time.Second), Troubles: []views.Trouble{
 		{At: before(11 * time.Minute), Text: "Dispatch is paused: the vendor says the account has no credit left (402)"},
 		{Text: "Alarm: the vendor refuses or does not know more than a fifth of the jobs it is asked about; none is failed for that"},
@@ -57,6 +57,9 @@ func overviewStories() []story {
 	month.Layout.Zone, month.Charts.Zone = "Asia/Kolkata", "Asia/Kolkata"
 	month.Charts.Note = "Hours are UTC's, so a day here goes from 00:30 to 00:30."
 	month.Verdict = views.Verdict{Level: views.VerdictWell, Since: before(40 * 24 * time.Hour)}
+	month.Spending.Asking, month.Spending.Own, month.Spending.Jobs = views.Known(318), views.Known(9), views.Known(4)
+	month.Spending.EachSecond, month.Spending.Backoff = views.Known(21), views.Known(11)
+	month.Spending.Watch = views.Watch{Every: 2 * time.Second, Usual: 10 * time.Minute, Jobs: 44, Run: 30 * time.Second}
 	month.Spending.Quota = views.Quota{Known: true, Remaining: views.Known(0), Week: views.Known(9)}
 	return []story{
 		{"overview", views.Overview(busy)},
@@ -138,9 +141,9 @@ func score() views.Scorecard {
 
 func spending() views.Spending {
 	return views.Spending{
-		Days: 7, Sandbox: true, Charged: views.Known(8120), Total: views.Known(2904), Since: before(5 * 24 * time.Hour),
+		Days: 7, Charged: views.Known(8120), Total: views.Known(2904), Since: before(5 * 24 * time.Hour),
 		Calls:  []views.CallRow{{Kind: "submit", Calls: views.Known(1240)}, {Kind: "status", Calls: views.Known(1206)}, {Kind: "list", Calls: views.Known(458)}},
-		Asking: views.Known(1664), Jobs: views.Known(1235), EachSecond: views.Known(61440), Backoff: views.Known(7512),
+		Asking: views.Known(1664), Own: views.Known(1206), Jobs: views.Known(1235), EachSecond: views.Known(61440), Backoff: views.Known(7512),
 		Quota: views.Quota{
 			Known: true, Remaining: views.Known(41_880), Limit: views.Known(50_000), At: before(time.Minute), Week: views.Known(8120),
 			Until: now().Add(36 * 24 * time.Hour),

@@ -133,6 +133,7 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 	runs, err := s.store.PageRuns(ctx, store.Key{}, 1)
 	if err == nil && len(runs) > 0 {
 		last := runRow(&runs[0])
+		last.NextAt = s.nextRun(&runs[0])
 		p.Last = &last
 	}
 	return err

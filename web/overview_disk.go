@@ -34,18 +34,18 @@ func (s *Server) overviewDisk(ctx context.Context) (*views.DiskUse, error) {
 		d.Days = views.Known(left / d.Growth.N)
 	}
 	for _, part := range []struct {
-		id   store.DiskPart
-		name string
+		id          store.DiskPart
+		name, about string
 	}{
-		{store.DiskResults, "Results"},
-		{store.DiskSearch, "Search index"},
-		{store.DiskItems, "Batches, items, jobs"},
-		{store.DiskDeliveries, "Deliveries and events"},
-		{store.DiskExports, "Exports"},
-		{store.DiskOther, "Everything else"},
+		{store.DiskResults, "Results", ""},
+		{store.DiskSearch, "Search index", ""},
+		{store.DiskItems, "Batches, items, jobs", ""},
+		{store.DiskDeliveries, "Deliveries and events", ""},
+		{store.DiskExports, "Exports", ""},
+		{store.DiskOther, "Everything else", "Postgres's own tables, the task queue, users, audit and statistics: most of it is there before the first batch"},
 	} {
 		of := func(s *store.DiskSample) int64 { return s.Bytes[part.id] }
-		d.Parts = append(d.Parts, views.DiskRow{Name: part.name, Bytes: views.Known(of(newest)), Growth: growth(newest, oldest, of)})
+		d.Parts = append(d.Parts, views.DiskRow{Name: part.name, About: part.about, Bytes: views.Known(of(newest)), Growth: growth(newest, oldest, of)})
 	}
 	return d, nil
 }

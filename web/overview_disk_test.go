@@ -16,6 +16,7 @@ import (
 func TestDiskOnTheOverview(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, Config{Sandbox: true, DiskLimit: 10e9})
+	b.clock.advance(b.clock.now().Truncate(time.Hour).Add(90 * time.Minute).Sub(b.clock.now())) // Far from any full hour.
 	v := b.as(t, store.RoleOperator)
 	want := func(name, text string) {
 		t.Helper()
@@ -33,6 +34,17 @@ func TestDiskOnTheOverview(t *testing.T) {
 		t.Fatalf("sampled %+v, %+v (%v)", newest, oldest, err)
 	}
 	want("growth", "–")
+	// The newest look is the hour's only one.
+	b.clock.advance(time.Minute)
+	if err := b.store.SampleDisk(t.Context(), b.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	if again, first, err := b.store.DiskSamples(t.Context(), b.clock.now().Add(-time.Hour)); err != nil || again != first || !again.At.After(newest.At) {
+		t.Errorf("a minute later: %+v, %+v (%v)", again, first, err)
+	}
+	if shown := v.get("/"); !strings.HasSuffix(shown.text("[data-testid=disk-total] strong"), "MB") || shown.text("[data-testid=disk-together]") != shown.text("[data-testid=disk-total] strong") {
+		t.Errorf("together %q, the total %q", shown.text("[data-testid=disk-together]"), shown.text("[data-testid=disk-total]"))
+	}
 	sample := func(ago time.Duration, items int64) {
 		b.exec(t, `INSERT INTO disk_samples (at, part, bytes) VALUES ($1, 'items', $2), ($1, 'results', 1000000000)`, b.clock.now().Add(-ago), items)
 	}

@@ -219,19 +219,23 @@ func (s *Server) overviewScore(ctx context.Context, h *history, score *views.Sco
 // overviewSpending says what was asked of the vendor since a time, what that
 // cost, and what asking for each job by itself would have.
 func (s *Server) overviewSpending(ctx context.Context, h *history, p *views.Spending, from time.Time) error {
-	p.Days, p.Sandbox = scoreDays, s.cfg.Sandbox
+	p.Days = scoreDays
+	s.watchPays(p)
 	total, known := h.sum(from, h.now)
 	if known {
 		p.Charged = views.Known(total.Charged)
 	}
 	kinds, counted := h.called(from, h.now)
 	if counted {
-		p.Total, p.Asking = views.Known(0), views.Known(0)
+		p.Total, p.Asking, p.Own = views.Known(0), views.Known(0), views.Known(0)
 		for kind, n := range kinds {
 			p.Calls = append(p.Calls, views.CallRow{Kind: kind, Calls: views.Known(n)})
 			p.Total.N += n
 			if pipeline.AskingCall(kind) {
 				p.Asking.N += n
+			}
+			if pipeline.OwnCall(kind) {
+				p.Own.N += n
 			}
 		}
 		slices.SortFunc(p.Calls, func(a, b views.CallRow) int {
@@ -250,6 +254,21 @@ func (s *Server) overviewSpending(ctx context.Context, h *history, p *views.Spen
 	}
 	p.Quota = h.quota(usage, p.Charged)
 	return nil
+}
+
+// usualRun is how long a job runs that is taken as an example of what the watch
+// over all jobs pays for.
+const usualRun = 30 * time.Second
+
+// watchPays says from how many jobs a day on the watch saves calls. Where it runs
+// so often that it never does, as in a demo, that is said of the default.
+func (s *Server) watchPays(p *views.Spending) {
+	w := views.Watch{Every: s.cfg.ReconcileEvery, Usual: defaultReconcileEvery, Run: usualRun}
+	w.Jobs = pipeline.WatchPaysFrom(w.Every, w.Run.Seconds())
+	if w.Pays = w.Jobs > 0; !w.Pays {
+		w.Jobs = pipeline.WatchPaysFrom(w.Usual, w.Run.Seconds())
+	}
+	p.Watch = w
 }
 
 // quota says how long what is left lasts, at the pace of the last seven days:

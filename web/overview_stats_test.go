@@ -138,6 +138,42 @@ func (b *bench) figuresByDay(t *testing.T, v *visitor, hour time.Time) {
 	}
 }
 
+// verdictOfRuns: what one reconcile run can't read the next reads, so a run with
+// errors is no trouble and is spoken of as what it is; several in a row that
+// lasted are, until one reads all.
+func (b *bench) verdictOfRuns(t *testing.T, now time.Time, since func(time.Time), want func(string, ...string) page) {
+	t.Helper()
+	run := func(ago time.Duration, errors int) time.Time {
+		t.Helper()
+		at := now.Add(-ago)
+		b.exec(t, `INSERT INTO reconcile_runs (trigger, started_at, finished_at, window_start, window_end, errors, note)
+			VALUES ('timer', $1, $2, $1, $1, $3, 'webhook list: status 500')`, at, at.Add(time.Second), errors)
+		return at.Add(time.Second)
+	}
+	run(8*time.Hour, 0)
+	run(7*time.Hour, 2)
+	since(now.Add(-10 * time.Hour))
+	if text := b.as(t, store.RoleAnalyst).get("/").text("[data-testid=tried-again]"); !strings.HasPrefix(text, "2 errors, tried again by the next run") {
+		t.Errorf("of the last run it says %q", text)
+	}
+	run(7*time.Hour-10*time.Second, 1)
+	run(7*time.Hour-20*time.Second, 1) // The third in a row, within a demo's seconds.
+	since(now.Add(-10 * time.Hour))
+	run(6*time.Hour, 0)
+	for _, ago := range []time.Duration{50, 40} {
+		run(ago*time.Minute, 1)
+	}
+	b.exec(t, `INSERT INTO reconcile_runs (trigger, started_at, window_start, window_end) VALUES ('timer', $1, $1, $1)`, now.Add(-35*time.Minute)) // Killed.
+	since(now.Add(-10 * time.Hour))
+	run(30*time.Minute, 1)
+	want(views.VerdictLook, "Each of the last 3 reconcile runs met an error: webhook list: status 500")
+	over := run(20*time.Minute, 0)
+	since(over)
+	want(views.VerdictWell, "3 reconcile runs in a row met errors")
+	run(10*time.Minute, 1)
+	since(over)
+}
+
 // TestVerdictOfTheOverview: what is the matter, and since when nothing is.
 func TestVerdictOfTheOverview(t *testing.T) {
 	t.Parallel()
@@ -184,6 +220,7 @@ func TestVerdictOfTheOverview(t *testing.T) {
 	since(now.Add(-10 * time.Hour))
 	hook := b.liveHook(t, "batch_completed")
 	since(now.Add(-10 * time.Hour))
+	b.verdictOfRuns(t, now, since, want)
 	b.pipeline.distrust.Store(true)
 	want(views.VerdictLook, "Webhooks aren't relied on")
 	b.exec(t, `UPDATE webhooks SET state = 'inactive' WHERE id = $1`, hook)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"rollcall/internal/pipeline"
@@ -11,8 +12,16 @@ import (
 	"rollcall/views"
 )
 
-// happenedShown is how many things are listed that happened last.
-const happenedShown = 8
+const (
+	// happenedShown is how many things are listed that happened last.
+	happenedShown = 8
+	// faultyRuns in a row, over faultyFor at least, are trouble. What one run
+	// can't read the next one reads, so a run that met one of the vendor's errors
+	// is none; nor are a few within seconds, as in a demo, where runs follow each
+	// other that fast.
+	faultyRuns = 3
+	faultyFor  = time.Minute
+)
 
 // overviewVerdict says whether all is well and since when. It goes by what the
 // parts before it found.
@@ -26,7 +35,14 @@ func (s *Server) overviewVerdict(ctx context.Context, p *views.OverviewProps) er
 	if err != nil {
 		return err
 	}
-	look := lookNow(p)
+	faulty, err := s.store.PageFaultyRuns(ctx, faultyRuns, faultyFor)
+	if err != nil {
+		return err
+	}
+	if faulty != nil && faulty.Over == nil {
+		p.System.FaultyRuns = faulty.Runs
+	}
+	look := lookNow(p, faulty)
 	v.Troubles = slices.Concat(bad, look)
 	switch {
 	case len(bad) > 0:
@@ -34,7 +50,7 @@ func (s *Server) overviewVerdict(ctx context.Context, p *views.OverviewProps) er
 	case len(look) > 0:
 		v.Level = views.VerdictLook
 	default:
-		return s.wellSince(ctx, v)
+		return s.wellSince(ctx, v, faulty)
 	}
 	return nil
 }
@@ -59,17 +75,24 @@ func (s *Server) badNow(ctx context.Context, system *views.SystemState) ([]views
 }
 
 // lookNow lists what goes on, but not as it should: webhooks that are there and
-// not relied on.
-func lookNow(p *views.OverviewProps) []views.Trouble {
-	if len(p.Webhooks) == 0 || p.System.Effective != string(pipeline.ModePoll) {
-		return nil
+// not relied on, and reconcile runs that can't read all.
+func lookNow(p *views.OverviewProps, faulty *store.FaultyRuns) []views.Trouble {
+	var look []views.Trouble
+	if len(p.Webhooks) > 0 && p.System.Effective == string(pipeline.ModePoll) {
+		look = append(look, views.Trouble{At: p.System.ModeSince, Text: "Webhooks aren't relied on: " + p.System.ModeReason})
 	}
-	return []views.Trouble{{At: p.System.ModeSince, Text: "Webhooks aren't relied on: " + p.System.ModeReason}}
+	if faulty != nil && faulty.Over == nil {
+		first, _, _ := strings.Cut(faulty.Note, "\n")
+		look = append(look, views.Trouble{
+			At: faulty.Since, Text: fmt.Sprintf("Each of the last %d reconcile runs met an error: %s", faulty.Runs, first), Path: "/reconcile",
+		})
+	}
+	return look
 }
 
 // wellSince finds the last trouble that is over, and where there was none the
 // first batch.
-func (s *Server) wellSince(ctx context.Context, v *views.Verdict) error {
+func (s *Server) wellSince(ctx context.Context, v *views.Verdict, faulty *store.FaultyRuns) error {
 	first, err := s.store.FirstBatch(ctx)
 	if err != nil {
 		return err
@@ -81,6 +104,9 @@ func (s *Server) wellSince(ctx context.Context, v *views.Verdict) error {
 	last, err := s.store.PageLastTroubles(ctx)
 	if err != nil {
 		return err
+	}
+	if faulty != nil && (len(last) == 0 || faulty.Over.After(last[0].At)) {
+		last = []store.Happening{{At: *faulty.Over, What: store.HappenedErrors, N: faulty.Runs}}
 	}
 	if len(last) > 0 {
 		v.Last = &views.Trouble{At: last[0].At, Text: troubleText(&last[0]), Path: troublePath(&last[0])}
@@ -108,7 +134,7 @@ func troubleText(h *store.Happening) string {
 	case store.HappenedRefused:
 		return "a delivery was refused"
 	case store.HappenedErrors:
-		return "a reconcile run met " + counted(h.N, "error", "errors")
+		return fmt.Sprintf("%d reconcile runs in a row met errors", h.N)
 	}
 	return h.Text
 }

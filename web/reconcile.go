@@ -36,16 +36,22 @@ func (s *Server) reconcile(c echo.Context) error {
 	if from.ID == 0 && len(runs) > 0 {
 		newest := &runs[0]
 		props.Running = newest.FinishedAt == nil && s.now().Sub(newest.StartedAt) < runAtMost
-		props.NextAt = newest.StartedAt.Add(s.cfg.ReconcileEvery)
-		if props.NextAt.Before(s.now()) {
-			props.NextAt = s.now() // It is due: the run before it takes longer than the gap.
-		}
+		props.NextAt = s.nextRun(newest)
 	}
 	props.Pager = pager(c, cursorParam, more, last)
 	if props.Layout, err = s.layout(c, "Reconcile", views.SectionReconcile); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Reconcile(props))
+}
+
+// nextRun is when the run after the newest one begins by itself.
+func (s *Server) nextRun(newest *store.ReconcileRun) time.Time {
+	next := newest.StartedAt.Add(s.cfg.ReconcileEvery)
+	if now := s.now(); next.Before(now) {
+		return now // It is due: the run before it takes longer than the gap.
+	}
+	return next
 }
 
 func runRow(run *store.ReconcileRun) views.ReconcileRow {

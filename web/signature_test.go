@@ -33,7 +33,7 @@ func TestCheckASignature(t *testing.T) {
 	const body = "\r\n{\"a\":\r\n \"<b>\"}\r\n"
 	form := url.Values{"headers": {"POST /x HTTP/1.1\r\nX-Webhook-Signature: good"}, "body": {body}, "secret": {typedSecret}}
 	got := v.submit("/webhooks/check", form)
-	if got.status != http.StatusOK || !strings.Contains(got.text("[data-testid=result]"), "The signature matches It is hex of body, prefix: none, key: whole. The body that was signed: as it was pasted.") {
+	if got.status != http.StatusOK || !strings.Contains(got.text("[data-testid=result]"), "The signature matches It is hex of the body, keyed with the whole secret, no prefix. The body that was signed: as it was pasted.") {
 		t.Fatalf("got %d %q", got.status, got.text("main"))
 	}
 	if sent := b.pipeline.checked[0]; sent.Secret != typedSecret || sent.Body != body || sent.Header.Get("X-Webhook-Signature") != "good" {

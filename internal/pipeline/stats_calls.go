@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"rollcall/internal/geonode"
@@ -61,4 +62,35 @@ func (p *Pipeline) VendorAhead() (time.Duration, bool) {
 // and to read their results. The others are needed whoever asks.
 func AskingCall(kind string) bool {
 	return kind != geonode.CallSubmit && kind != geonode.CallSync && kind != geonode.CallCancel
+}
+
+// OwnCall reports calls that are made for one job alone. The other asking calls
+// watch over all jobs at once.
+func OwnCall(kind string) bool { return kind == geonode.CallStatus || kind == geonode.CallPage }
+
+const (
+	// watchCalls is what one turn of the watch takes where little is going on: a
+	// page of each list, the webhooks, a page of each one's log.
+	watchCalls = 7
+	// watchWindow is for how long a job stays in the lists that are read,
+	// watchPage how many are on a page of them, and watchReadings how often a turn
+	// reads a list of several pages.
+	watchWindow   = 48 * time.Hour
+	watchPage     = 100
+	watchReadings = 2
+)
+
+// WatchPaysFrom is from how many jobs a day on it takes fewer calls to watch over
+// all of them at once, a turn every so often, than to ask for each by itself in
+// so many calls; zero when no number of jobs makes up for that. Either way a job
+// costs one call that brings its result, and in the lists each job takes its
+// part of a page as often as they are read. Batches and crawls have results of
+// several pages, which both ways read.
+func WatchPaysFrom(every time.Duration, alone float64) int64 {
+	turns := 24 * time.Hour.Seconds() / every.Seconds()
+	saved := alone - 1 - watchReadings*watchWindow.Seconds()/every.Seconds()/watchPage
+	if saved <= 0 {
+		return 0
+	}
+	return int64(math.Ceil(watchCalls * turns / saved))
 }

@@ -2,11 +2,34 @@ package pipeline_test
 
 import (
 	"testing"
+	"time"
 
 	"rollcall/internal/geonode"
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
+
+// TestWatchPaysFrom: from how many jobs on watching over all of them takes fewer
+// calls than asking for each.
+func TestWatchPaysFrom(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		every time.Duration
+		alone float64
+		want  int64
+	}{
+		{10 * time.Minute, 30, 44}, // 1,008 calls a day, of which each job makes up for 29 - 5.76.
+		{10 * time.Minute, 600, 2},
+		{10 * time.Minute, 6, 0}, // What the lists cost for each is more than is saved.
+		{10 * time.Minute, 1, 0},
+		{time.Hour, 30, 6},
+		{2 * time.Second, 30, 0},
+	} {
+		if got := pipeline.WatchPaysFrom(test.every, test.alone); got != test.want {
+			t.Errorf("every %v, %v calls alone: got %d, want %d", test.every, test.alone, got, test.want)
+		}
+	}
+}
 
 // TestCallsAreWrittenDown: what the vendor was asked over a whole batch is what
 // the counts come to, the last of it written as a process stops; and each job
