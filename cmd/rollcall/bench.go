@@ -32,6 +32,15 @@ type benchCmd struct {
 	Poll      benchPollCmd      `cmd:"" help:"How many calls polling costs and how late it learns of ends, beside two simple ways."`
 }
 
+// measuring readies a measurement: it is quiet, and it ends in order, leaving nothing behind, when nobody reads its progress
+// any more or its terminal is closed.
+func measuring(ctx context.Context, a *app) (context.Context, func()) {
+	a.log = quietly(a)
+	ctx, out, end := untilCutOff(ctx, a.err)
+	a.err = out
+	return ctx, end
+}
+
 // benchReport is what a measurement prints. Its names are read by programs.
 type benchReport[row any] struct {
 	Name    string  `json:"name"`

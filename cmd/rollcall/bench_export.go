@@ -44,7 +44,8 @@ func (c *benchExportCmd) Run(ctx context.Context, a *app) error {
 	if c.Runs < 1 || len(c.Results) == 0 || !slices.IsSorted(c.Results) || c.Results[0] < 2 {
 		return errors.New("--runs must be at least 1, and --results at least 2 and in rising order")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	s, err := benchStack(ctx, a)
 	if err != nil {
 		return err

@@ -46,7 +46,8 @@ func (c *benchGrowthCmd) Run(ctx context.Context, a *app) error {
 	if c.Nights < 2 || c.Nights > 3650 || c.URLs < 100 || c.URLs > 100_000 || c.URLs%100 != 0 || c.Jobs < 1 || c.Rounds < 1 || c.Rounds > 100 {
 		return errors.New("--nights must be from 2 to 3650, --urls a multiple of 100 up to 100000, --rounds from 1 to 100")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	report, err := c.measure(ctx, a)
 	if err != nil {
 		return err

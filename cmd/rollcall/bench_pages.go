@@ -67,7 +67,8 @@ func (c *benchPagesCmd) Run(ctx context.Context, a *app) error {
 	if c.Runs < 1 || c.Runs > 100 || c.Visits < 1 || c.Visits > 1000 {
 		return errors.New("--runs must be from 1 to 100, --visits from 1 to 1000")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	s, err := c.open(ctx, a)
 	if err != nil {
 		return err

@@ -63,7 +63,8 @@ func (c *benchPipelineCmd) Run(ctx context.Context, a *app) error {
 	if c.URLs < 1 || c.Extracts < 1 || c.Runs < 1 {
 		return errors.New("--urls, --extracts and --runs must be at least 1")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	w, err := openBenchWorld(ctx, a, sandbox.Config{
 		RunTime: benchVendorRun, Parallelism: benchVendorParallel, MaxURLs: 10_000_000, DeliveryParallel: mostConnections, MaxQueued: 1_000_000,
 	})

@@ -57,7 +57,8 @@ func (c *benchPollCmd) Run(ctx context.Context, a *app) error {
 			return fmt.Errorf("--jobs=%d: must be from 1 to %d", n, benchMostJobs)
 		}
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	s, err := benchStack(ctx, a)
 	if err != nil {
 		return err

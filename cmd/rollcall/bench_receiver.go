@@ -58,7 +58,8 @@ func (c *benchReceiverCmd) Run(ctx context.Context, a *app) error {
 	if c.Deliveries < 1 || c.Runs < 1 {
 		return errors.New("--deliveries and --runs must be at least 1")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	w, err := openBenchWorld(ctx, a, sandbox.Config{})
 	if err != nil {
 		return err

@@ -39,7 +39,8 @@ func (c *benchReconcileCmd) Run(ctx context.Context, a *app) error {
 	if c.Missing < 1 || c.Runs < 1 {
 		return errors.New("--missing and --runs must be at least 1")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	s, err := benchStack(ctx, a)
 	if err != nil {
 		return err

@@ -45,7 +45,8 @@ func (c *benchScaleCmd) Run(ctx context.Context, a *app) error {
 	if c.Drain < 1 || c.Runs < 1 || len(c.Before) == 0 || !slices.IsSorted(c.Before) {
 		return errors.New("--drain and --runs must be at least 1, and --before in rising order")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	worlds, err := c.open(ctx, a)
 	var report benchReport[scaleRow]
 	if err == nil {

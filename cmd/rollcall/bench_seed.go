@@ -49,7 +49,8 @@ func (c *benchSeedCmd) Run(ctx context.Context, a *app) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	s, err := c.open(ctx, a)
 	if err != nil {
 		return err

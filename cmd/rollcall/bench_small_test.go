@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +87,27 @@ func TestBenchReconcile(t *testing.T) {
 	report := benchRead[reconcileRow](t, "reconcile", got.out)
 	if r := report.Rows[0]; r.Found != 7 || r.ListPages != 4 || r.Calls < 4+7 || got.code != 0 {
 		t.Errorf("exit %d with %+v\n%s", got.code, report, got.errOut)
+	}
+}
+
+// TestBenchUnread: when what reads the progress goes away, as with "| head", a measurement ends and leaves no database.
+func TestBenchUnread(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = read.Close() // Nobody reads.
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "bench", "reconcile", "--jobs", "150", "--missing", "7", "--runs", "1")
+	cmd.Env = []string{asProgram + "=1", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), hasty, "DATABASE_URL=" + dsn}
+	cmd.Stderr = write
+	if err := cmd.Run(); err == nil {
+		t.Error("it went on to its end")
+	}
+	_ = write.Close() // Nothing of ours was written.
+	if n := benchDatabases(t, dsn); n != 0 {
+		t.Errorf("%d databases of the measurement are left", n)
 	}
 }
 

@@ -38,7 +38,8 @@ func (c *benchStartCmd) Run(ctx context.Context, a *app) error {
 	if c.Runs < 1 {
 		return errors.New("--runs must be at least 1")
 	}
-	a.log = quietly(a)
+	ctx, end := measuring(ctx, a)
+	defer end()
 	report := benchReport[startRow]{Name: "start"}
 	took, mem := map[string][]float64{}, map[string][]float64{}
 	for range c.Runs {
