@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"rollcall/internal/sandbox"
 	"rollcall/store"
@@ -14,7 +15,8 @@ type charges struct {
 	// Twice counts each further charge of a URL, whatever brought it about.
 	Twice int
 	// LostAnswer is how many of them only a lost answer can have brought about: the vendor made a job whose id never
-	// came, did not show it when it was looked for, and was called again. Nothing else excuses a charge.
+	// came while a clock had jumped, showed it at another time than it was looked for, and was called again. Nothing
+	// else excuses a charge.
 	LostAnswer int
 	// Counted is what Rollcall itself counts: charges of the jobs that it knows, beyond the first of each URL.
 	Counted int64
@@ -46,11 +48,11 @@ func (c *charges) known(t truth, b *store.Batch, answers []answer) {
 }
 
 // unknown counts what was charged by jobs that Rollcall doesn't know. again is how often each URL was called for once
-// more because a lost call was looked for in vain.
-func (c *charges) unknown(jobs []*sandbox.JobRecord, again map[string]int) {
+// more because a lost call was looked for in vain; wrong tells of a job's time whether a clock had jumped when it was made.
+func (c *charges) unknown(jobs []*sandbox.JobRecord, again map[string]int, wrong func(made time.Time) bool) {
 	left := make(map[string]int, len(again))
 	for _, job := range jobs {
-		paid, excused := 0, 0
+		paid, excused, jumped := 0, 0, wrong(job.AcceptedAt)
 		for i := range job.Outcomes {
 			o := &job.Outcomes[i]
 			if o.Charged == 0 {
@@ -61,7 +63,7 @@ func (c *charges) unknown(jobs []*sandbox.JobRecord, again map[string]int) {
 			if _, ok := left[key]; !ok {
 				left[key] = again[key]
 			}
-			if left[key] > 0 {
+			if left[key] > 0 && jumped {
 				left[key]--
 				excused += o.Charged
 			}
@@ -69,7 +71,7 @@ func (c *charges) unknown(jobs []*sandbox.JobRecord, again map[string]int) {
 		c.Twice += paid
 		c.LostAnswer += excused
 		if paid > 0 {
-			c.tell("vendor job %s (%s of %d, made %s) is not known here: %d URLs were charged twice, %d of them called for again after a lost answer",
+			c.tell("vendor job %s (%s of %d, made %s by its clock) is not known here: %d URLs were charged twice, %d of them called for again after an answer that was lost while a clock had jumped",
 				job.ID, job.Kind, len(job.Submitted), job.AcceptedAt.Format("15:04:05.000"), paid, excused)
 		}
 	}
@@ -120,6 +122,35 @@ func (d *drill) calledAgain(ctx context.Context, jobs []*sandbox.JobRecord) (map
 	return again, nil
 }
 
+// clockJumped tells whether a clock was wrong when the vendor made a job: its own, by which the time is told, or that of
+// the server which may have called it.
+func (d *drill) clockJumped(made time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.timeline, func(h happening) bool { return h.clockJumped(made) })
+}
+
+const (
+	// vendorSkew is how far the vendor's clock is ahead at rate 1 of the fault, and least how much of it matters: what is
+	// looked for is looked for half a minute around its time.
+	vendorSkew, leastSkew = 10 * time.Minute, 20 * time.Second
+	// callLength is how long before a job was made its call may have begun, and the other way round.
+	callLength = drillVendorTimeout + 2*time.Second
+)
+
+func (h happening) clockJumped(made time.Time) bool {
+	switch h.Kind {
+	case actVendor:
+		faults, err := sandbox.ParseFaults(h.Detail)
+		ahead := time.Duration(faults[sandbox.FaultClockSkew] * float64(vendorSkew))
+		made = made.Add(-ahead)
+		return err == nil && ahead >= leastSkew && !made.Before(h.From.Add(-2*time.Second)) && !made.After(h.ended().Add(2*time.Second))
+	case actClock:
+		return !made.Before(h.From.Add(-callLength)) && !made.After(h.ended().Add(callLength))
+	}
+	return false
+}
+
 // charged is how many jobs of the answer's lineage were charged for its page.
 func (t truth) charged(a answer) int {
 	n := 0
@@ -139,7 +170,7 @@ func (d *drill) checkCharges(ctx context.Context, f *findings, books sandbox.Boo
 	if err != nil {
 		return err
 	}
-	f.charges.unknown(jobs, again)
+	f.charges.unknown(jobs, again, d.clockJumped)
 	var urls []string
 	for _, job := range jobs {
 		urls = append(urls, job.Submitted[0])

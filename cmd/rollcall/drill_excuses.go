@@ -94,11 +94,7 @@ func (e *explaining) take(u use, most int, l logError) bool {
 
 // explains tells whether the error came while the fault lasted, or soon after.
 func (h happening) explains(x *excuse, l logError) bool {
-	to := h.To
-	if to.IsZero() {
-		to = h.From
-	}
-	return !l.at.Before(h.From) && !l.at.After(to.Add(x.after)) && slices.ContainsFunc(x.kinds, h.is)
+	return !l.at.Before(h.From) && !l.at.After(h.ended().Add(x.after)) && slices.ContainsFunc(x.kinds, h.is)
 }
 
 // is tells whether it is a fault of that kind, or a mix of the vendor's faults with that one.

@@ -20,7 +20,8 @@ const drillHelp = `Ends with 0 when all is well, else with 1 and the problems in
   refused_secret_lost        deliveries signed with a secret whose answer was lost: nobody could have accepted them
   refused_secret_killed      deliveries signed with a secret that was told to a process killed before it could store it
   charged_twice              URLs that the vendor charged more than once
-  charged_twice_lost_answer  those of them that were called for again after a lost answer was looked for in vain
+  charged_twice_lost_answer  those of them that were called for again: an answer was lost while a clock had jumped, and then
+                             looked for in vain
   charged_twice_counted      what Rollcall counts of them: all but those of jobs that it doesn't know
   vendor_calls               calls that the vendor got, by what they asked
   by_net                     stored URLs by what woke their job

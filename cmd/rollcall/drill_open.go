@@ -62,6 +62,14 @@ type happening struct {
 	Detail string
 }
 
+// ended is the end of a fault, or its moment when it has none.
+func (h happening) ended() time.Time {
+	if h.To.IsZero() {
+		return h.From
+	}
+	return h.To
+}
+
 // kill is the end of one server, and how it was got over.
 type kill struct {
 	at, ready time.Time

@@ -131,9 +131,20 @@ func TestDrillChargesAreURLs(t *testing.T) {
 		"the crawl":                {map[string]int{"s of s": 1, "s/1 of s": 1}, 2},
 	} {
 		var c charges
-		c.unknown(jobs, tt.again)
+		c.unknown(jobs, tt.again, func(time.Time) bool { return true })
 		if c.Twice != 6 || c.LostAnswer != tt.excused {
 			t.Errorf("%s: %d charged twice, %d excused, want 6 and %d: %q", name, c.Twice, c.LostAnswer, tt.excused, c.told)
+		}
+		c = charges{}
+		if c.unknown(jobs, tt.again, func(time.Time) bool { return false }); c.Twice != 6 || c.LostAnswer != 0 {
+			t.Errorf("%s, with all clocks right: %d charged twice, %d excused, want 6 and none", name, c.Twice, c.LostAnswer)
+		}
+	}
+	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	mix := happening{From: start, To: start.Add(6 * time.Second), Kind: actVendor, Detail: "clock_skew=0.2,drop=0.3"}
+	for made, want := range map[time.Duration]bool{2*time.Minute + 3*time.Second: true, 2*time.Minute + 20*time.Second: false, 3 * time.Second: false} {
+		if got := mix.clockJumped(start.Add(made)); got != want {
+			t.Errorf("made %s after the mix began: jumped is %v, want %v", made, got, want)
 		}
 	}
 }
@@ -287,13 +298,39 @@ func drilledWell(t *testing.T, line []byte, cmd drillCmd) {
 		t.Fatal(err)
 	}
 	for name := range strings.FieldsSeq(`submitted invalid duplicate accepted stored failed cancelled outstanding lost doubled wrong_content
-		imbalance stuck kills rotations refused_valid refused_secret_lost charged_twice recovery_seconds seconds seed vendor_calls by_net sandbox ok`) {
+		imbalance stuck kills rotations refused_valid refused_secret_lost charged_twice recovery_seconds seconds seed vendor_calls by_net sandbox ok leaks`) {
 		if _, ok := got[name]; !ok {
 			t.Errorf("the report has no %s", name)
 		}
 	}
 	if got["kills"] != float64(cmd.Kills) || got["ok"] != true {
 		t.Errorf("kills %v, ok %v", got["kills"], got["ok"])
+	}
+}
+
+// TestDrillSearchesForSecrets: a secret in a file is a leak, but for the one that the file is there to tell; and a search
+// that didn't find what is known to be there counts for nothing.
+func TestDrillSearchesForSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"server-1.log": "listens on 127.0.0.1:9\n", "sandbox.log": "takes key-key-key\n", "deep/seen": "a secret-secret-secret"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &leakSearch{
+		secrets: map[string]string{"key": "key-key-key", "other": "secret-secret-secret"}, canary: "127.0.0.1:9",
+		sung: map[string]bool{}, tells: map[string]string{"sandbox.log": "key"},
+	}
+	if err := s.files(dir); err != nil {
+		t.Fatal(err)
+	}
+	if s.alive("logs"); s.report.Found != 1 || s.report.told[0] != "LEAK: seen holds the other" {
+		t.Errorf("got %q, want the other in the file seen", s.report.told)
+	}
+	if s.alive("pages"); s.report.Found != 2 {
+		t.Errorf("no pages were searched, and it tells only %q", s.report.told)
 	}
 }
 
