@@ -55,7 +55,11 @@ func (c *benchSeedCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(seedDatabase(ctx, a, s, c.seedSize), s.close(ctx))
+	err = seedDatabase(ctx, a, s, c.seedSize)
+	if err != nil && c.Database != "" {
+		err = fmt.Errorf("the database is filled in part, and its constraints are not all back: drop it: %w", err)
+	}
+	return errors.Join(err, s.close(ctx))
 }
 
 // open opens the database that is named, else one of its own.
