@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // benchPagesCmd measures how long the pages take at a size at which carelessness shows.
@@ -95,22 +93,6 @@ func (c *benchPagesCmd) open(ctx context.Context, a *app) (*stack, error) {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	return s, nil
-}
-
-// seeded refuses a database that bench seed didn't fill, before anything is changed in it: its first account is given a
-// password for the measurement.
-func seeded(ctx context.Context, dsn string) error {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return fmt.Errorf("look into the database: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // It was only read from.
-	var ours bool
-	err = conn.QueryRow(ctx, `SELECT (SELECT name FROM users WHERE id = 1) = $1 AND (SELECT name FROM users WHERE id = 2) = 'person 2'`, seedAdmin).Scan(&ours)
-	if err != nil || !ours {
-		return errors.New("--database: it was not filled by bench seed, so it is left alone")
-	}
-	return nil
 }
 
 func (c *benchPagesCmd) measure(ctx context.Context, a *app, s *stack) (benchReport[pageRow], error) {
