@@ -1,2 +1,2 @@
-DROP INDEX search_words_far_idx;
+DROP INDEX IF EXISTS search_words_far_idx;
 ALTER TABLE search_words DROP COLUMN near;

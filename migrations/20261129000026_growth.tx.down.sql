@@ -24,13 +24,13 @@ BEGIN
     RAISE EXCEPTION 'the audit log is written once';
 END $$;
 
-DROP INDEX processed_events_pruned_idx;
+DROP INDEX IF EXISTS processed_events_pruned_idx;
 -- An earlier release knows no such state; it forgets the ids.
 DELETE FROM processed_events WHERE state = 'pruned';
 ALTER TABLE processed_events DROP CONSTRAINT processed_events_state_check,
     ADD CONSTRAINT processed_events_state_check CHECK (state IN ('held', 'claimed', 'foreign'));
 
-DROP INDEX result_versions_job_idx;
+DROP INDEX IF EXISTS result_versions_job_idx;
 DROP INDEX batches_pruning_idx;
 DROP INDEX batches_prunable_idx;
 ALTER TABLE batches DROP CONSTRAINT batches_pruned_in_order, DROP CONSTRAINT batches_pruned_is_over,

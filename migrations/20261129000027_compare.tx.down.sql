@@ -1,5 +1,4 @@
-DROP INDEX items_resolved_code_idx;
-DROP INDEX items_waiting_code_idx;
+DROP INDEX IF EXISTS items_resolved_code_idx, items_waiting_code_idx;
 ALTER TABLE rejected_lines DROP COLUMN stored_item;
 
 DELETE FROM comparisons;

@@ -1,7 +1,8 @@
 -- A comparison counts every page of both batches, also those without a result
 -- in one of them or in either: the counts sum to the whole. Those that were
 -- worked out before are forgotten; who wants one asks again.
-DELETE FROM comparisons;
+-- Comparisons and submissions wait for this, for a moment.
+TRUNCATE comparisons, comparison_pages;
 
 ALTER TABLE comparisons
     -- Stored in both batches: unchanged and changed. In both, and stored in one:
@@ -28,8 +29,3 @@ ALTER TABLE comparison_pages
 
 -- The item whose result a rejected line would have fetched again.
 ALTER TABLE rejected_lines ADD COLUMN stored_item bigint;
-
--- The codes to choose from, of the failures that wait and of those that a
--- person put aside: read from one code to the next.
-CREATE INDEX items_waiting_code_idx ON items (error_code) WHERE state = 'failed' AND resolved_at IS NULL;
-CREATE INDEX items_resolved_code_idx ON items (error_code) WHERE state = 'failed' AND resolved_at IS NOT NULL;

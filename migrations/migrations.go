@@ -9,6 +9,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -19,7 +21,7 @@ import (
 	"github.com/uptrace/bun/migrate"
 )
 
-//go:embed *.tx.up.sql *.tx.down.sql
+//go:embed *.up.sql *.down.sql
 var files embed.FS
 
 // Release is this program's release number for the schema. A database whose
@@ -45,7 +47,9 @@ type Status struct {
 
 // Up brings the database at dsn to this release's schema. It may be called by
 // many processes at once and is harmless to repeat. It refuses, with
-// ErrNewerSchema, a database that a newer release has made incompatible.
+// ErrNewerSchema, a database that a newer release has made incompatible. While
+// others use the database it keeps none of them waiting for more than moments:
+// what it needs alone it tries to get again and again.
 func Up(ctx context.Context, dsn string) error {
 	return locked(ctx, dsn, func(db *bun.DB) error {
 		if err := checkRelease(ctx, db); err != nil {
@@ -58,8 +62,7 @@ func Up(ctx context.Context, dsn string) error {
 		if err != nil {
 			return err
 		}
-		_, err = m.Migrate(ctx)
-		return err
+		return patiently(ctx, m)
 	})
 }
 
@@ -133,6 +136,29 @@ func Check(ctx context.Context, dsn string) error {
 	return nil
 }
 
+// Newer lists migrations that the database has and this release doesn't know,
+// oldest first: a newer release ran them. This one may run on it all the same
+// when Check says so.
+func Newer(ctx context.Context, dsn string) ([]string, error) {
+	db, err := open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	applied, err := appliedNames(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	known, err := discover()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range known.Sorted() {
+		delete(applied, m.Name)
+	}
+	return slices.Sorted(maps.Keys(applied)), nil
+}
+
 // locked runs do on its own connections while holding the advisory lock on a
 // further one, so that a crash in between frees the lock with its connection.
 func locked(ctx context.Context, dsn string, do func(*bun.DB) error) error {
@@ -146,7 +172,7 @@ func locked(ctx context.Context, dsn string, do func(*bun.DB) error) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer guard.Close()
-	if _, err := guard.ExecContext(ctx, "SELECT pg_advisory_lock($1)", lockID); err != nil {
+	if err := takeTurn(ctx, guard); err != nil {
 		return fmt.Errorf("take the migration lock: %w", err)
 	}
 	err = do(db)
@@ -176,13 +202,15 @@ func discover() (*migrate.Migrations, error) {
 // migrator is bun's, with a hook that writes the mark inside the migration's
 // own transaction: bun's mark comes after the commit, and a crash between the
 // two would leave a migration that can neither run again nor count as done.
+// Files without .tx in their name are no transaction, for what goes through a
+// large table: they are written so that they can run again from any point.
 func migrator(ctx context.Context, db *bun.DB, mark migrate.MigrationHook) (*migrate.Migrator, error) {
 	known, err := discover()
 	if err != nil {
 		return nil, err
 	}
 	m := migrate.NewMigrator(db, known, migrate.WithMarkAppliedOnSuccess(true),
-		migrate.WithUpsert(true), migrate.AfterMigration(mark))
+		migrate.WithUpsert(true), migrate.BeforeMigration(bounded), migrate.AfterMigration(mark))
 	if err := m.Init(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the migration table: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -205,12 +206,93 @@ func TestKilledAtItsMark(t *testing.T) {
 	}
 }
 
+// TestIndexesAreBuiltAgain from wherever the building was broken off: half built,
+// or with the old one gone and the new one not yet in its place.
+func TestIndexesAreBuiltAgain(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DSN(t)
+	db := open(t, dsn)
+	all := `SELECT indexrelid::regclass || ' ' || indisvalid || ' ' || pg_get_indexdef(indexrelid) FROM pg_index
+		WHERE indrelid IN ('items'::regclass, 'result_versions'::regclass, 'processed_events'::regclass)
+		UNION ALL SELECT conname || ' ' || convalidated FROM pg_constraint WHERE conrelid = 'processed_events'::regclass ORDER BY 1`
+	want := texts(t, db, all)
+	exec(t, db, `DELETE FROM bun_migrations WHERE name IN ('20261129000029', '20261129000031')`)
+	exec(t, db, `DROP INDEX items_failed_idx, items_waiting_code_idx`)
+	exec(t, db, `CREATE INDEX items_failed_new_idx ON items (ended_at)`)
+	exec(t, db, `UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('items_failed_new_idx'::regclass, 'result_versions_job_idx'::regclass)`)
+	exec(t, db, `ALTER TABLE processed_events DROP CONSTRAINT processed_events_state_check,
+		ADD CONSTRAINT processed_events_state_check CHECK (state IN ('held', 'claimed', 'foreign', 'pruned')) NOT VALID`)
+	if err := migrations.Up(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, texts(t, db, all)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestMigrationKeepsNobodyWaiting: while somebody keeps a table from being
+// altered, such as a dump, others still read it, and the migration comes to its
+// end after all.
+func TestMigrationKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DSN(t)
+	db := open(t, dsn)
+	exec(t, db, `ALTER TABLE replays DROP COLUMN pruned_jobs`)
+	exec(t, db, `ALTER TABLE search_backfill DROP COLUMN near_below`)
+	exec(t, db, `DELETE FROM bun_migrations WHERE name = '20261129000030'`)
+	dump, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dump.Rollback() }()
+	if _, err := dump.ExecContext(t.Context(), `LOCK TABLE replays IN ACCESS SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	up := make(chan error, 1)
+	go func() { up <- migrations.Up(context.Background(), dsn) }()
+	waits := `SELECT pid::text FROM pg_locks WHERE NOT granted AND relation = 'replays'::regclass`
+	for len(texts(t, db, waits)) == 0 {
+		select {
+		case err := <-up:
+			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	reading, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := db.ExecContext(reading, `SELECT FROM replays`); err != nil {
+		t.Errorf("a reader behind the migration: %v", err)
+	}
+	if err := dump.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-up; err != nil {
+		t.Error(err)
+	}
+	if err := migrations.Check(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNewerSchemaIsRefused: a release that cannot live with the schema says so
-// and changes nothing.
+// and changes nothing. What a newer one added and this one can live with is
+// told.
 func TestNewerSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.DSN(t)
 	db := open(t, dsn)
+	if newer, err := migrations.Newer(t.Context(), dsn); err != nil || len(newer) > 0 {
+		t.Errorf("its own schema is newer: %v, %v", newer, err)
+	}
+	exec(t, db, `INSERT INTO bun_migrations (name, group_id) VALUES ('20991231000002', 99), ('20991231000001', 99)`)
+	if newer, err := migrations.Newer(t.Context(), dsn); err != nil || !slices.Equal(newer, []string{"20991231000001", "20991231000002"}) {
+		t.Errorf("newer: got %v, %v", newer, err)
+	}
+	for name, do := range map[string]func(context.Context, string) error{"up": migrations.Up, "check": migrations.Check} {
+		if err := do(t.Context(), dsn); err != nil {
+			t.Errorf("%s with what a newer release added: %v", name, err)
+		}
+	}
 	exec(t, db, `UPDATE schema_release SET requires = 1000`)
 	for name, do := range map[string]func(context.Context, string) error{"up": migrations.Up, "check": migrations.Check} {
 		if err := do(t.Context(), dsn); !errors.Is(err, migrations.ErrNewerSchema) {

@@ -788,6 +788,7 @@ CREATE TABLE public.replays (
     beat_at timestamp with time zone,
     spent_at timestamp with time zone,
     shut_at timestamp with time zone,
+    pruned_jobs bigint DEFAULT 0 NOT NULL,
     CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['planned'::text, 'running'::text, 'paused'::text, 'done'::text, 'cancelled'::text]))),
     CONSTRAINT replays_submit_token_check CHECK (((char_length(submit_token) >= 1) AND (char_length(submit_token) <= 64)))
 );
@@ -1027,6 +1028,7 @@ CREATE TABLE public.search_backfill (
     item_id bigint NOT NULL,
     seq bigint NOT NULL,
     done_at timestamp with time zone,
+    near_below bigint,
     CONSTRAINT search_backfill_one_check CHECK (one)
 );
 
@@ -1611,8 +1613,6 @@ CREATE INDEX schedules_kept_idx ON public.schedules USING btree (id DESC) WHERE 
 CREATE UNIQUE INDEX schedules_submit_token_key ON public.schedules USING btree (submit_token) WHERE (submit_token IS NOT NULL);
 
 CREATE INDEX schedules_template_idx ON public.schedules USING btree (template_batch_id) WHERE (removed_at IS NULL);
-
-CREATE INDEX search_words_far_idx ON public.search_words USING btree (seq) WHERE (near IS NULL);
 
 CREATE INDEX search_words_idx ON public.search_words USING gin (tags, words) WITH (gin_pending_list_limit='512');
 

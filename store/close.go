@@ -71,7 +71,9 @@ func (t Tx) TurnPage(ctx context.Context, p PageTurn) error {
 
 // NotePass notes a complete read of a terminal job that left items unreported;
 // the next look starts again at the first page. It returns how many such reads
-// there were, counting this one only when the last is at least gap old.
+// there were, counting this one only when the last is at least gap old. A wake
+// that came during the read is not looked at: it could tell no more than that
+// the job is over, which this read began with, and the next one comes by itself.
 func (t Tx) NotePass(ctx context.Context, jobID int64, now time.Time, gap time.Duration, next time.Time) (int, error) {
 	var passes []int
 	err := t.db.NewRaw(`UPDATE jobs SET settle_page = 1, look = 'incomplete',

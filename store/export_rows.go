@@ -76,6 +76,10 @@ func (q Queries) ExportItems(ctx context.Context, f ItemFilter, parts ExportPart
 	if reach != (ExportKey{}) {
 		fit = fit.Where("i.? <= ?", bun.Ident(order), last)
 	}
+	if f.Batch == 0 {
+		// What of a batch that is going is still there would be any part of it.
+		fit = fit.Where("i.batch_id <> ALL (ARRAY(SELECT id FROM batches WHERE pruned_at IS NOT NULL AND prune_ended_at IS NULL))")
+	}
 	var items []ExportItem
 	err := q.db.NewSelect().TableExpr("(?) AS i", fit.Order("i."+order).Limit(int64(limit))).Join("LEFT JOIN results AS r ON r.item_id = i.id").
 		ColumnExpr("i.id, i.position, "+parts.size()+" AS bytes").Order("i."+order).Scan(ctx, &items)

@@ -182,13 +182,17 @@ func (q Queries) ForgetComparisons(ctx context.Context, before time.Time, limit 
 // CompareWith is the batch that a batch is compared with unless somebody says
 // otherwise: the one it runs again, else the last before it of the same name, or
 // with the same columns; ErrNotFound when there is neither among the last 1,000.
+// One whose items were removed is passed over.
 func (q Queries) CompareWith(ctx context.Context, b *Batch) (int64, error) {
 	if b.ParentBatchID != nil {
-		return *b.ParentBatchID, nil
+		parent, err := q.Batch(ctx, *b.ParentBatchID)
+		if err != nil || parent.PrunedAt == nil {
+			return *b.ParentBatchID, err
+		}
 	}
 	var id int64
-	err := q.db.NewRaw(`SELECT o.id FROM (SELECT id, name, columns FROM batches WHERE id < ?id ORDER BY id DESC LIMIT 1000) o
-		JOIN batches me ON me.id = ?id WHERE o.name = me.name OR o.columns = me.columns
+	err := q.db.NewRaw(`SELECT o.id FROM (SELECT id, name, columns, pruned_at FROM batches WHERE id < ?id ORDER BY id DESC LIMIT 1000) o
+		JOIN batches me ON me.id = ?id WHERE o.pruned_at IS NULL AND (o.name = me.name OR o.columns = me.columns)
 		ORDER BY o.name = me.name DESC, o.id DESC LIMIT 1`, named{"id": b.ID}).Scan(ctx, &id)
 	return id, translate(err)
 }

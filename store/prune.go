@@ -7,23 +7,58 @@ import (
 	"github.com/uptrace/bun"
 )
 
+// pruneTurn is the advisory lock between who marks batches as going, alone, and
+// those who begin with what needs batches whole, together.
+const pruneTurn = 0x7072
+
+// HoldBatches keeps every batch from beginning to go until the transaction ends.
+// Whoever takes it is to be short: nothing is marked meanwhile.
+func (t Tx) HoldBatches(ctx context.Context) error {
+	_, err := t.db.NewRaw(`SELECT pg_advisory_xact_lock_shared(?)`, pruneTurn).Exec(ctx)
+	return translate(err)
+}
+
+// HoldBatch is HoldBatches, and reports whether a batch had begun to go.
+func (t Tx) HoldBatch(ctx context.Context, id int64) (bool, error) {
+	if err := t.HoldBatches(ctx); err != nil {
+		return false, err
+	}
+	// A statement of its own, which sees what was marked before the lock was ours.
+	var pruned bool
+	err := t.db.NewRaw(`SELECT pruned_at IS NOT NULL FROM batches WHERE id = ?`, id).Scan(ctx, &pruned)
+	return pruned, translate(err)
+}
+
+// comparedWithin is how long a comparison that nobody works out keeps its
+// batches.
+const comparedWithin = 24 * time.Hour
+
 // BeginPruning marks batches that ended before the time as going, at most limit
 // of them, the oldest first, and returns how many it marked: those of which
 // nothing is outstanding and no job may still be at the vendor, which no
-// schedule runs again and no replay is about to look at, and none while a file
-// is being made. From then on nothing of them becomes outstanding again, which
-// the table itself sees to.
-func (q Queries) BeginPruning(ctx context.Context, before, now time.Time, limit int) (int64, error) {
-	return affected(q.db.NewRaw(`WITH over AS MATERIALIZED (
+// schedule runs again, no replay is about to look at, no comparison waits for
+// and no file is being made of. From then on nothing of them becomes outstanding
+// again, which the table itself sees to. It marks none while somebody holds
+// batches.
+func (t Tx) BeginPruning(ctx context.Context, before, now time.Time, limit int) (int64, error) {
+	var alone bool
+	if err := t.db.NewRaw(`SELECT pg_try_advisory_xact_lock(?)`, pruneTurn).Scan(ctx, &alone); err != nil || !alone {
+		return 0, translate(err)
+	}
+	// A statement of its own: it sees what those who held batches have begun.
+	return affected(t.db.NewRaw(`WITH over AS MATERIALIZED (
 			SELECT b.id FROM batches b WHERE b.pruned_at IS NULL AND b.ended_at < ?before AND b.outstanding = 0
-				AND NOT EXISTS (SELECT FROM exports WHERE held AND state IN ('waiting', 'running'))
+				AND NOT EXISTS (SELECT FROM exports e WHERE e.state IN ('waiting', 'running')
+					AND coalesce((e.filter->'filter'->>'batch')::bigint, b.id) = b.id)
+				AND NOT EXISTS (SELECT FROM comparisons c WHERE c.state = 'waiting' AND c.asked_at > ?asked AND b.id IN (c.a_batch_id, c.b_batch_id))
 				AND NOT EXISTS (SELECT FROM schedules s WHERE s.template_batch_id = b.id AND s.removed_at IS NULL)
 				AND NOT EXISTS (SELECT FROM jobs j WHERE j.batch_id = b.id AND j.state = 'accepted')
 				AND NOT EXISTS (SELECT FROM jobs j WHERE j.batch_id = b.id AND j.state IN ('intended', 'calling', 'uncertain'))
-				AND NOT EXISTS (SELECT FROM jobs j JOIN replay_jobs rj ON rj.job_id = j.id WHERE j.batch_id = b.id AND rj.state <> 'ended')
+				AND NOT EXISTS (SELECT FROM jobs j JOIN replay_jobs rj ON rj.job_id = j.id JOIN replays r ON r.id = rj.replay_id
+					WHERE j.batch_id = b.id AND rj.state <> 'ended' AND (rj.state <> 'waiting' OR r.state NOT IN ('done', 'cancelled')))
 			ORDER BY b.ended_at, b.id LIMIT ?limit FOR NO KEY UPDATE SKIP LOCKED)
 		UPDATE batches SET pruned_at = ?now, headers_sealed = NULL FROM over WHERE batches.id = over.id`,
-		named{"now": now, "before": before, "limit": limit}).Exec(ctx))
+		named{"now": now, "before": before, "limit": limit, "asked": now.Add(-comparedWithin)}).Exec(ctx))
 }
 
 // PruningBatches lists batches of which not everything has gone yet, those that
@@ -47,15 +82,20 @@ func (t Tx) PruneItems(ctx context.Context, batchID int64, limit int) (int64, er
 		named{"id": batchID, "limit": limit}).Exec(ctx))
 }
 
+// over says of jobs that nothing becomes of them any more, whoever looks.
+const over = `state NOT IN ('intended', 'calling', 'uncertain', 'accepted')`
+
 // PruneJobs deletes jobs of a batch that is going and has no items left, at most
 // limit of them, the latest first, with their timelines. The vendor's ids of
-// them stay known as pruned.
+// them stay known as pruned. Events come before jobs, as in Arrive: a delivery
+// of such a job that arrives meanwhile waits for this at the event.
 func (t Tx) PruneJobs(ctx context.Context, batchID int64, limit int, now time.Time) (int64, error) {
-	ids, err := t.lock(ctx, `SELECT id FROM jobs WHERE batch_id = ?id AND state NOT IN ('intended', 'calling', 'uncertain', 'accepted')
-		AND NOT EXISTS (SELECT FROM items WHERE batch_id = ?id)`+going+` ORDER BY id DESC LIMIT ?limit FOR UPDATE`,
-		named{"id": batchID, "limit": limit})
+	var ids []int64
+	err := t.db.NewRaw(`SELECT id FROM jobs WHERE batch_id = ?id AND `+over+`
+		AND NOT EXISTS (SELECT FROM items WHERE batch_id = ?id)`+going+` ORDER BY id DESC LIMIT ?limit`,
+		named{"id": batchID, "limit": limit}).Scan(ctx, &ids)
 	if err != nil || len(ids) == 0 {
-		return 0, err
+		return 0, translate(err)
 	}
 	_, err = t.db.NewRaw(`INSERT INTO processed_events (vendor_job_id, event_type, received_at, state)
 		SELECT vendor_job_id, '', ?, 'pruned' FROM jobs WHERE id IN (?) AND vendor_job_id IS NOT NULL ORDER BY vendor_job_id
@@ -64,7 +104,7 @@ func (t Tx) PruneJobs(ctx context.Context, batchID int64, limit int, now time.Ti
 	if err != nil {
 		return 0, translate(err)
 	}
-	return affected(t.db.NewRaw(`DELETE FROM jobs WHERE id IN (?)`, bun.List(ids)).Exec(ctx))
+	return affected(t.db.NewRaw(`DELETE FROM jobs WHERE id IN (?) AND `+over, bun.List(ids)).Exec(ctx))
 }
 
 // PruneLines deletes rejected lines of a batch that is going, at most limit of

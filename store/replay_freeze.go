@@ -66,16 +66,22 @@ func (t Tx) received(p ReplayPicks) []*bun.SelectQuery {
 }
 
 // freezeSQL turns lines into an exact set of our jobs, each once, in one
-// statement. A job of many URLs takes a call for each page of results.
+// statement. A job of many URLs takes a call for each page of results. Jobs of
+// batches that are going, or gone, are left out: there is nothing to carry
+// their results into, or to compare them with.
 const freezeSQL = `WITH lines AS MATERIALIZED (?lines),
 	named AS (SELECT DISTINCT vendor_job_id FROM lines WHERE vendor_job_id <> ''),
-	ours AS MATERIALIZED (SELECT j.id, j.state = 'settled' AS settled, CASE WHEN j.kind = 'extract' THEN 1
+	known AS MATERIALIZED (SELECT j.id, j.state = 'settled' AS settled, b.pruned_at IS NOT NULL AS going, CASE WHEN j.kind = 'extract' THEN 1
 			ELSE greatest(1, ceil(least(greatest(j.url_count, coalesce((j.vendor_reports->>'total')::numeric, 0)), 10000) / 50.0))::integer END AS calls
-		FROM named n JOIN jobs j ON j.vendor_job_id = n.vendor_job_id),
+		FROM named n JOIN jobs j ON j.vendor_job_id = n.vendor_job_id JOIN batches b ON b.id = j.batch_id),
+	gone AS MATERIALIZED (SELECT count(*) AS n FROM named n JOIN processed_events pe ON pe.vendor_job_id = n.vendor_job_id AND pe.state = 'pruned'
+		WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.vendor_job_id = n.vendor_job_id)),
+	ours AS MATERIALIZED (SELECT * FROM known WHERE NOT going),
 	frozen AS (INSERT INTO replay_jobs (replay_id, job_id, calls) SELECT ?id, id, calls FROM ours
 		ON CONFLICT DO NOTHING RETURNING job_id)
 	SELECT (SELECT count(*) FROM lines) AS lines, (SELECT count(*) FROM lines WHERE vendor_job_id = '') AS unnamed,
-		(SELECT count(*) FROM named) - count(*) AS foreign_jobs, count(*) AS jobs, count(*) FILTER (WHERE o.settled) AS settled_before,
+		(SELECT count(*) FROM named) - (SELECT count(*) FROM known) - (SELECT n FROM gone) AS foreign_jobs,
+		(SELECT n FROM gone) + (SELECT count(*) FROM known WHERE going) AS pruned_jobs, count(*) AS jobs, count(*) FILTER (WHERE o.settled) AS settled_before,
 		coalesce(sum(o.calls) FILTER (WHERE NOT o.settled), 0) AS calls, coalesce(sum(o.calls) FILTER (WHERE o.settled), 0) AS refetch_calls
 	FROM ours o`
 
@@ -89,8 +95,8 @@ func (t Tx) FreezeReplay(ctx context.Context, id int64, p ReplayPicks) (Frozen, 
 	if err := t.freezeRefused(ctx, id, p, &f); err != nil {
 		return f, err
 	}
-	_, err := t.db.NewRaw(`UPDATE replays SET lines = ?, unnamed = ?, foreign_jobs = ?, jobs = ?, settled_before = ?, calls = ?,
-		refetch_calls = ?, deliveries = ? WHERE id = ?`, f.Lines, f.Unnamed, f.ForeignJobs, f.Jobs, f.SettledBefore,
+	_, err := t.db.NewRaw(`UPDATE replays SET lines = ?, unnamed = ?, foreign_jobs = ?, pruned_jobs = ?, jobs = ?, settled_before = ?, calls = ?,
+		refetch_calls = ?, deliveries = ? WHERE id = ?`, f.Lines, f.Unnamed, f.ForeignJobs, f.PrunedJobs, f.Jobs, f.SettledBefore,
 		f.Calls, f.RefetchCalls, f.Deliveries, id).Exec(ctx)
 	return f, translate(err)
 }

@@ -44,6 +44,7 @@ type Frozen struct {
 	Lines         int64 // What the filter matched, or was ticked.
 	Unnamed       int64 // Of them, those that name no job.
 	ForeignJobs   int64 // Jobs they name that are not ours; they are never fetched.
+	PrunedJobs    int64 // Jobs of ours whose batch was removed, but for its counts.
 	Jobs          int64 // Jobs of ours.
 	SettledBefore int64 // Of them, those settled when it was frozen.
 	Calls         int64 // About what the others cost.

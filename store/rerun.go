@@ -18,14 +18,6 @@ func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, a
 	return items, translate(err)
 }
 
-// HoldBatch keeps a batch from being pruned until the transaction ends, and
-// reports whether that had begun.
-func (t Tx) HoldBatch(ctx context.Context, id int64) (bool, error) {
-	var pruned bool
-	err := t.db.NewRaw(`SELECT pruned_at IS NOT NULL FROM batches WHERE id = ? FOR SHARE`, id).Scan(ctx, &pruned)
-	return pruned, translate(err)
-}
-
 // CountStanding counts the failures of a batch: those that wait for a person,
 // and those that one resolved. Both are of one moment.
 func (q Queries) CountStanding(ctx context.Context, batchID int64) (int64, int64, error) {

@@ -247,11 +247,7 @@ func (t Tx) takeApart(ctx context.Context, rows []Words) ([]string, [][]byte, er
 		if err := found.Scan(&text); err != nil {
 			return nil, nil, translate(err)
 		}
-		signature, err := nearOf(text)
-		if err != nil {
-			return nil, nil, err
-		}
-		words, near = append(words, text), append(near, signature)
+		words, near = append(words, text), append(near, nearOf(text))
 	}
 	return words, near, translate(found.Err())
 }
@@ -335,8 +331,7 @@ func (q Queries) SearchBacklog(ctx context.Context) (SearchBacklog, error) {
 // AnyUnread reports that some result is to be read, without counting.
 func (q Queries) AnyUnread(ctx context.Context) (bool, error) {
 	var is bool
-	err := q.db.NewRaw(`SELECT EXISTS (SELECT FROM search_todo) OR EXISTS (SELECT FROM search_backfill WHERE done_at IS NULL)
-		OR EXISTS (SELECT FROM search_words WHERE near IS NULL)`).Scan(ctx, &is)
+	err := q.db.NewRaw(`SELECT EXISTS (SELECT FROM search_todo) OR EXISTS (SELECT FROM search_backfill WHERE done_at IS NULL OR near_below IS NOT NULL)`).Scan(ctx, &is)
 	return is, translate(err)
 }
 

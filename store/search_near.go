@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -38,11 +39,12 @@ func (p pair) halves() [2]uint32 {
 	return [2]uint32{uint32(p) & (1<<31 - 1), uint32(p>>32) & (1<<31 - 1)} //nolint:gosec // Only bits are wanted.
 }
 
-// nearOf is the signature of a tsvector as Postgres writes it.
-func nearOf(words string) ([]byte, error) {
+// nearOf is the signature of a tsvector as Postgres writes it. One that can't be
+// read gets one that rules nothing out: the search then unpacks its words.
+func nearOf(words string) []byte {
 	at, err := placesOf(words)
 	if err != nil {
-		return nil, err
+		return bytes.Repeat([]byte{0xff}, leastNear)
 	}
 	pairs := map[pair]struct{}{}
 	for i := range at {
@@ -62,7 +64,7 @@ func nearOf(words string) ([]byte, error) {
 			near[bit/8] |= 1 << (bit % 8)
 		}
 	}
-	return near, nil
+	return near
 }
 
 // placed is a word at its place in a text.
@@ -208,27 +210,51 @@ func quote(word string) string {
 	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(word) + "'"
 }
 
-// PutNear gives results that have none, the newest first, the signature of
-// their words, and returns how many there were. Those that another process has
-// taken are passed over.
-func (t Tx) PutNear(ctx context.Context, limit int64) (int, error) {
+// nearLook is how many results one step goes through to find some that have no
+// signature.
+const nearLook = 1_000
+
+// PutNear gives results from before there were signatures theirs, at most limit
+// of them, and goes on from the newest to the oldest. It reports whether there
+// is more to go through, false too when another process is at it. A result that
+// is being read anew meanwhile is passed over, and so is one that an earlier
+// release reads behind it: a search then unpacks their words.
+func (t Tx) PutNear(ctx context.Context, limit int64) (bool, error) {
+	var place []int64
+	err := t.db.NewRaw(`SELECT near_below FROM search_backfill WHERE near_below IS NOT NULL FOR UPDATE SKIP LOCKED`).Scan(ctx, &place)
+	if err != nil || len(place) == 0 {
+		return false, translate(err)
+	}
+	var reach *int64
+	err = t.db.NewRaw(`WITH looked AS MATERIALIZED (SELECT item_id, near IS NULL AS far FROM search_words WHERE item_id < ?below ORDER BY item_id DESC LIMIT ?look),
+			far AS (SELECT item_id FROM looked WHERE far ORDER BY item_id DESC LIMIT ?limit)
+		SELECT CASE WHEN count(*) = ?limit THEN min(item_id) ELSE (SELECT min(item_id) FROM looked) END FROM far`,
+		named{"below": place[0], "look": nearLook, "limit": limit}).Scan(ctx, &reach)
+	if err != nil {
+		return false, translate(err)
+	}
+	if _, err = t.db.NewRaw(`UPDATE search_backfill SET near_below = ?`, reach).Exec(ctx); err != nil || reach == nil {
+		return false, translate(err)
+	}
+	return true, t.putNear(ctx, *reach, place[0])
+}
+
+// putNear gives results of a stretch that have none the signature of their words.
+func (t Tx) putNear(ctx context.Context, from, below int64) error {
 	var rows []struct {
 		ItemID int64
 		Words  string
 	}
-	err := t.db.NewRaw(`SELECT item_id, words::text AS words FROM search_words WHERE near IS NULL ORDER BY seq DESC LIMIT ? FOR UPDATE SKIP LOCKED`, limit).
-		Scan(ctx, &rows)
+	err := t.db.NewRaw(`SELECT item_id, words::text AS words FROM search_words WHERE item_id >= ? AND item_id < ? AND near IS NULL
+		ORDER BY item_id FOR UPDATE SKIP LOCKED`, from, below).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
-		return 0, translate(err)
+		return translate(err)
 	}
 	ids, near := make([]int64, len(rows)), make([][]byte, len(rows))
 	for i, row := range rows {
-		ids[i] = row.ItemID
-		if near[i], err = nearOf(row.Words); err != nil {
-			return 0, fmt.Errorf("words of item %d: %w", row.ItemID, err)
-		}
+		ids[i], near[i] = row.ItemID, nearOf(row.Words)
 	}
 	_, err = t.tx.Tx.ExecContext(ctx, `UPDATE search_words AS w SET near = e.near FROM unnest($1::bigint[], $2::bytea[]) AS e (item_id, near)
 		WHERE w.item_id = e.item_id`, ids, near)
-	return len(rows), translate(err)
+	return translate(err)
 }

@@ -53,7 +53,7 @@ func replayProps(state string) views.ReplayProps {
 		Layout: layout("Replay 12", views.SectionReplays, views.RoleOperator), ID: "12", State: state,
 		Picked: "all of the vendor's delivery log with status failed since 2026-11-28 15:00 CET " + hostile, Address: "/deliveries/log?status=failed",
 		PlannedBy: "bob", PlannedAt: before(5 * time.Minute), Self: "/replays/12", Refetch: state != "planned",
-		Lines: views.Known(43749), Unnamed: views.Known(6250), Foreign: views.Known(6250), Jobs: views.Known(18750), SettledBefore: views.Known(3750),
+		Lines: views.Known(43749), Unnamed: views.Known(6250), Foreign: views.Known(6200), Pruned: views.Known(50), Jobs: views.Known(18750), SettledBefore: views.Known(3750),
 		Open: views.Known(15000), Calls: views.Known(15374), Takes: 26 * time.Minute, RefetchCalls: views.Known(3812), RefetchTakes: 6 * time.Minute,
 		Deliveries: views.Known(7), Ended: views.Known(0), Recovered: views.Known(0), Refused: views.Known(0), Refetched: views.Known(0), Differing: views.Known(0),
 	}

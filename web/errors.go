@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
 
@@ -52,6 +54,15 @@ func badRequest(text string, cause error) error {
 	return &problem{status: http.StatusBadRequest, title: "That can't be read", text: text, cause: cause}
 }
 
+// removedItems answers for what can't be done with a batch of which only the
+// counts are left.
+func removedItems(b *store.Batch) error {
+	return &problem{
+		status: http.StatusUnprocessableEntity, title: "Its items were removed",
+		text: "The items of batch " + idText(b.ID) + " were removed after the time for which batches are kept. Only its counts are left.",
+	}
+}
+
 // asProblem is the one place where an error becomes a status and a text. What
 // it doesn't know is internal: nothing of it is shown but a random id.
 func asProblem(err error) *problem {
@@ -60,12 +71,19 @@ func asProblem(err error) *problem {
 	}
 	var tooLarge *http.MaxBytesError
 	var framework *echo.HTTPError
+	var refused *pipeline.InvalidSubmission
 	switch {
 	case errors.As(err, &tooLarge):
 		return &problem{
 			status: http.StatusRequestEntityTooLarge, title: "Too large",
 			text: "More was sent than is taken at once (" + strconv.FormatInt(tooLarge.Limit>>10, 10) + " KiB).", cause: err,
 		}
+	case errors.As(err, &refused):
+		text := ""
+		for _, each := range refused.Fields {
+			text += sentence(each.Message) + " "
+		}
+		return &problem{status: http.StatusUnprocessableEntity, title: "That can't be done", text: strings.TrimSpace(text), cause: err}
 	case errors.Is(err, store.ErrNotFound):
 		return asProblem(notFound())
 	case store.IsAway(err):

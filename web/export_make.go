@@ -90,6 +90,9 @@ func (s *Server) picked(c echo.Context, f store.ItemFilter) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if batch.PrunedAt != nil {
+			return "", removedItems(batch)
+		}
 		words = "items of batch " + idText(f.Batch) + ", " + clean(batch.Name, 100)
 	}
 	values := itemFilterValues(f)

@@ -142,6 +142,7 @@ func (s *Server) replayProps(r *store.Replay, under int64) views.ReplayProps {
 		{&p.Lines, r.Lines},
 		{&p.Unnamed, r.Unnamed},
 		{&p.Foreign, r.ForeignJobs},
+		{&p.Pruned, r.PrunedJobs},
 		{&p.Jobs, r.Jobs},
 		{&p.SettledBefore, r.SettledBefore},
 		{&p.Open, r.Jobs - r.SettledBefore},

@@ -154,6 +154,9 @@ func (s *Server) showScheduleForm(c echo.Context, status int, props views.Schedu
 	if err != nil {
 		return err
 	}
+	if b.PrunedAt != nil && props.ID == "" {
+		return removedItems(b)
+	}
 	props.Batch.Name, props.URLs = b.Name, views.Known(b.Accepted)
 	if b.Kind == store.KindCrawl {
 		props.URLs = views.Known(1)

@@ -227,6 +227,7 @@ type toldReplay struct {
 	Lines           int64             `json:"lines"`
 	Unnamed         int64             `json:"unnamed"`
 	ForeignJobs     int64             `json:"foreign_jobs"`
+	PrunedJobs      int64             `json:"pruned_jobs"`
 	Jobs            int64             `json:"jobs"`
 	SettledBefore   int64             `json:"settled_before"`
 	Calls           int64             `json:"calls"`
@@ -250,7 +251,7 @@ func (c *replayCmd) tell(out io.Writer, r *store.Replay) error {
 	}
 	if c.JSON {
 		told := toldReplay{
-			ID: r.ID, State: r.State, DryRun: c.DryRun, Picked: r.Picked, Lines: r.Lines, Unnamed: r.Unnamed, ForeignJobs: r.ForeignJobs,
+			ID: r.ID, State: r.State, DryRun: c.DryRun, Picked: r.Picked, Lines: r.Lines, Unnamed: r.Unnamed, ForeignJobs: r.ForeignJobs, PrunedJobs: r.PrunedJobs,
 			Jobs: r.Jobs, SettledBefore: r.SettledBefore, Calls: r.Calls, RefetchCalls: r.RefetchCalls, Deliveries: r.Deliveries,
 			AlreadySettled: r.AlreadySettled, SettledNow: r.SettledNow, StillRunning: r.StillRunning, Failed: r.Failed,
 			UnknownToVendor: r.UnknownToVendor, Errors: r.Errors, Recovered: r.Recovered, Refused: r.Refused, Refetched: r.Refetched, Differing: r.Differing,
@@ -281,6 +282,9 @@ func (c *replayCmd) printPlan(out io.Writer, r *store.Replay) error {
 	}
 	if r.ForeignJobs+r.Unnamed > 0 {
 		lines += fmt.Sprintf("left out: %d jobs that are not ours, %d lines that name no job\n", r.ForeignJobs, r.Unnamed)
+	}
+	if r.PrunedJobs > 0 {
+		lines += fmt.Sprintf("left out: %d jobs of batches that were removed\n", r.PrunedJobs)
 	}
 	_, err := io.WriteString(out, lines)
 	return err

@@ -60,10 +60,19 @@ func (p *Pipeline) compare(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	if err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		// Waiting it keeps both from being pruned, unless it waited for too long.
+		for _, id := range []int64{c.ABatchID, c.BBatchID} {
+			if b, err := tx.Batch(ctx, id); err != nil {
+				return err
+			} else if b.PrunedAt != nil {
+				return tx.FailComparison(ctx, c.ID, removedItems(id), p.now())
+			}
+		}
 		_, err := tx.CompareBatches(ctx, c, p.now())
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	_, err = p.store.ForgetComparisons(ctx, p.now().Add(-keepComparisons), forgetAtOnce)
@@ -71,10 +80,15 @@ func (p *Pipeline) compare(ctx context.Context, id int64) error {
 }
 
 // CompareBatches has the pages of two batches compared by a task, anew when they
-// were before. Asked for twice at once it is one comparison.
+// were before. Asked for twice at once it is one comparison. It returns
+// *InvalidSubmission, having written nothing, when the items of one were removed
+// or are being removed.
 func (p *Pipeline) CompareBatches(ctx context.Context, a, b int64) error {
 	now := p.now()
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := errors.Join(holdWhole(ctx, tx, a, "a"), holdWhole(ctx, tx, b, "b")); err != nil {
+			return err
+		}
 		id, err := tx.AskComparison(ctx, a, b, now)
 		if err != nil {
 			return err

@@ -114,8 +114,25 @@ func exportChange(what string, e *store.Export) store.Change {
 	}
 }
 
+// insertExport writes the row of a request, which keeps the batches that it is
+// of from being pruned until it is over. It returns *InvalidSubmission when the
+// batch that it is of has begun to go; a file of all batches leaves such out.
+func insertExport(ctx context.Context, tx store.Tx, e *store.Export, batch int64, what string) error {
+	hold := tx.HoldBatches
+	if batch > 0 {
+		hold = func(ctx context.Context) error { return holdWhole(ctx, tx, batch, "batch") }
+	}
+	if err := hold(ctx); err != nil {
+		return err
+	}
+	if err := tx.InsertExport(ctx, e); err != nil {
+		return err
+	}
+	return tx.Audit(ctx, e.CreatedAt, exportChange(what, e))
+}
+
 // Export has a file made in the background. A form that is sent twice gets the
-// file of then.
+// file of then. What can't be is *InvalidSubmission.
 func (p *Pipeline) Export(ctx context.Context, req ExportRequest) (*store.Export, error) {
 	now := p.now()
 	e, err := newExport(ctx, p.store, req, now)
@@ -124,10 +141,7 @@ func (p *Pipeline) Export(ctx context.Context, req ExportRequest) (*store.Export
 	}
 	e.Held, e.ExpiresAt = true, now.Add(p.cfg.KeepExports)
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.InsertExport(ctx, e); err != nil {
-			return err
-		}
-		if err := tx.Audit(ctx, now, exportChange("export.make", e)); err != nil {
+		if err := insertExport(ctx, tx, e, req.Filter.Batch, "export.make"); err != nil {
 			return err
 		}
 		return p.queue.export(ctx, tx, e.ID)
@@ -192,7 +206,8 @@ type DirectExport struct {
 	beaten time.Time
 }
 
-// BeginExport writes down who takes what, before the first byte goes out.
+// BeginExport writes down who takes what, before the first byte goes out. What
+// can't be is *InvalidSubmission.
 func BeginExport(ctx context.Context, st *store.Store, now func() time.Time, req ExportRequest) (*DirectExport, error) {
 	e, err := newExport(ctx, st, req, now())
 	if err != nil {
@@ -200,10 +215,7 @@ func BeginExport(ctx context.Context, st *store.Store, now func() time.Time, req
 	}
 	e.Direct, e.State, e.StartedAt = true, store.ExportRunning, &e.CreatedAt
 	err = st.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.InsertExport(ctx, e); err != nil {
-			return err
-		}
-		return tx.Audit(ctx, e.CreatedAt, exportChange("export.items", e))
+		return insertExport(ctx, tx, e, req.Filter.Batch, "export.items")
 	})
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)

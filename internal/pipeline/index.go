@@ -188,13 +188,13 @@ func (p *Pipeline) indexOld(ctx context.Context, limit int64) (bool, error) {
 // indexNear goes one group further through results of which it isn't noted yet
 // which words stand beside each other.
 func (p *Pipeline) indexNear(ctx context.Context, limit int64) (bool, error) {
-	n := 0
+	more := false
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
-		n, err = tx.PutNear(ctx, limit)
+		more, err = tx.PutNear(ctx, limit)
 		return err
 	})
-	return n > 0, ofIndex(err)
+	return more, ofIndex(err)
 }
 
 // keyOlder gives results the keys by which pages are told that were stored

@@ -41,7 +41,8 @@ var errDryRun = errors.New("a dry run")
 
 // PlanReplay freezes what was picked into an exact set of our jobs, and of
 // refused deliveries, that nothing moves any more; it wakes nothing. Jobs of
-// the vendor's that are not ours are counted and left alone.
+// the vendor's that are not ours are counted and left alone, and so are those of
+// batches that were removed.
 func (p *Pipeline) PlanReplay(ctx context.Context, req ReplayRequest) (*store.Replay, error) {
 	now := p.now()
 	plan := &store.Replay{
@@ -53,7 +54,8 @@ func (p *Pipeline) PlanReplay(ctx context.Context, req ReplayRequest) (*store.Re
 		return nil, err
 	}
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.InsertReplay(ctx, plan); err != nil {
+		// The jobs that it freezes keep their batches from being pruned from its commit on.
+		if err := errors.Join(tx.HoldBatches(ctx), tx.InsertReplay(ctx, plan)); err != nil {
 			return err
 		}
 		var err error

@@ -182,13 +182,10 @@ func (p *Pipeline) writeRerun(ctx context.Context, tx store.Tx, r *rerunning) er
 	if strings.TrimSpace(s.Name) == "" {
 		s.Name = againName(r.parent.Name, r.how == store.RerunFailures)
 	}
-	switch pruned, err := tx.HoldBatch(ctx, r.parent.ID); {
-	case err != nil:
+	err := holdWhole(ctx, tx, r.parent.ID, "which")
+	if err != nil {
 		return err
-	case pruned:
-		return &InvalidSubmission{Fields: []FieldError{{"which", "the items of this batch were removed, since its time was over"}}}
 	}
-	var err error
 	if s.Options, s.Headers, err = p.readOptions(r.parent); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,29 +13,38 @@ import (
 // many batches are marked at once.
 const pruneGroup = 500
 
+// pruneFaults is after how many batches that can't be removed a run ends: it is
+// hardly their own fault then.
+const pruneFaults = 10
+
 // prune removes items, jobs, results and rejected lines of batches whose time is
 // over, in small groups with a transaction of its own each. A batch is marked
 // first, from when on nothing of it becomes outstanding again; its row stays,
 // with the counters that the roll call sums. Where a run ends the next one goes
-// on, on whichever replica: what is marked is found again.
+// on, on whichever replica: what is marked is found again. A batch that can't be
+// removed keeps none of the others.
 func (p *Pipeline) prune(ctx context.Context, now time.Time, k *Kept) error {
 	if err := p.beginPruning(ctx, now); err != nil {
 		return err
 	}
+	var failed []error
 	for {
 		ids, err := p.store.PruningBatches(ctx, pruneGroup)
 		if err != nil {
-			return err
+			return errors.Join(append(failed, err)...)
 		}
 		ended := k.Batches
 		for _, id := range ids {
 			if err := p.pruneBatch(ctx, id, k); err != nil {
-				return fmt.Errorf("batch %d: %w", id, err)
+				failed = append(failed, fmt.Errorf("batch %d: %w", id, err))
+			}
+			if ctx.Err() != nil || len(failed) == pruneFaults {
+				return errors.Join(failed...)
 			}
 		}
 		// What can't end now stays at the front: the next run looks at it again.
 		if len(ids) < pruneGroup || k.Batches == ended {
-			return nil
+			return errors.Join(failed...)
 		}
 	}
 }
@@ -55,11 +65,29 @@ func (p *Pipeline) beginPruning(ctx context.Context, now time.Time) error {
 		before = claim.Add(-adoptSlack)
 	}
 	for {
-		n, err := p.store.BeginPruning(ctx, before, now, pruneGroup)
+		n, err := inTx(ctx, p.store, func(ctx context.Context, tx store.Tx) (int64, error) {
+			return tx.BeginPruning(ctx, before, now, pruneGroup)
+		})
 		if err != nil || n < pruneGroup {
 			return err
 		}
 	}
+}
+
+// holdWhole keeps a batch from being pruned until the transaction ends. One of
+// which that has begun is *InvalidSubmission for the field that names it.
+func holdWhole(ctx context.Context, tx store.Tx, id int64, field string) error {
+	pruned, err := tx.HoldBatch(ctx, id)
+	if err == nil && pruned {
+		return &InvalidSubmission{Fields: []FieldError{{field, removedItems(id)}}}
+	}
+	return err
+}
+
+// removedItems says why a batch whose time is over is good for nothing but its
+// counts.
+func removedItems(id int64) string {
+	return fmt.Sprintf("the items of batch %d were removed, since its time was over", id)
 }
 
 // pruneBatch removes a batch that is marked, down to its row.

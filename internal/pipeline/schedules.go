@@ -81,6 +81,9 @@ func (p *Pipeline) AddSchedule(ctx context.Context, f ScheduleForm) (*store.Sche
 	}
 	s.SubmitToken = formToken(f.Token, f.CreatedBy, strconv.FormatInt(b.ID, 10), f.Name, s.Cron, s.Zone)
 	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := holdWhole(ctx, tx, b.ID, "batch"); err != nil {
+			return err
+		}
 		if err := tx.InsertSchedule(ctx, s); err != nil {
 			return err
 		}

@@ -1,0 +1,1 @@
+DROP INDEX items_resolved_code_idx, items_waiting_code_idx, result_versions_job_idx, processed_events_pruned_idx;
