@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -160,8 +160,7 @@ func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Res
 	for _, r := range rows {
 		ids = append(ids, r.ID)
 		stored[r.ID] = true
-		counts.Stored++
-		counts.leave(r.Was)
+		counts.Store(r.Was)
 	}
 	_, err = t.db.NewRaw(`UPDATE items SET state = 'stored', net = ?, ended_at = ?,
 			error_code = '', error_message = '', error_retryable = false,
@@ -169,19 +168,13 @@ func (t Tx) StoreItems(ctx context.Context, jobID int64, net Net, results []*Res
 	if err != nil {
 		return counts, nil, translate(err)
 	}
-	for _, r := range results {
-		if !stored[r.ItemID] {
-			continue
-		}
-		if err := t.insertResult(ctx, r); err != nil {
-			return counts, nil, err
-		}
-	}
-	return counts, stored, nil
+	news := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool { return !stored[r.ItemID] })
+	return counts, stored, t.insertResults(ctx, news)
 }
 
-// leave takes an item out of the counter of the state it had.
-func (c *Counts) leave(was ItemState) {
+// Store counts an item as stored that was in another state.
+func (c *Counts) Store(was ItemState) {
+	c.Stored++
 	switch was {
 	case ItemFailed:
 		c.Failed--
@@ -189,28 +182,6 @@ func (c *Counts) leave(was ItemState) {
 		c.Cancelled--
 	case ItemOutstanding, ItemStored:
 	}
-}
-
-// insertResult sends the content as parameters, not inside the text, which
-// would be copied and escaped. A trigger notes that its words are to be read.
-func (t Tx) insertResult(ctx context.Context, r *Result) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `INSERT INTO results (item_id, job_id, net, stored_at, title,
-			markdown, html, links, metadata, http_status, duration_ms, retry_count, charged,
-			markdown_sha256, html_sha256, page_key, mark, mark_reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
-		r.ItemID, r.JobID, r.Net, r.StoredAt, r.Title, r.Markdown, r.HTML, r.Links, r.Metadata,
-		r.HTTPStatus, r.DurationMS, r.RetryCount, r.Charged, digest(r.Markdown), digest(r.HTML), r.PageKey,
-		string(r.Mark), r.MarkReason)
-	return translate(err)
-}
-
-// digest is the SHA-256 of content, or nil when there is none.
-func digest(content []byte) []byte {
-	if content == nil {
-		return nil
-	}
-	sum := sha256.Sum256(content)
-	return sum[:]
 }
 
 // Ending is how an item ends without a result.

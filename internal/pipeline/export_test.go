@@ -3,7 +3,11 @@ package pipeline
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"rollcall/internal/preflight"
 	"rollcall/store"
@@ -39,7 +43,7 @@ func (p *Pipeline) RefusedBytes() int64 { return p.refused.bytes.Load() }
 func MaskEndpoints(text string) string { return maskEndpoints(text) }
 
 // Queued is how many deliveries wait for a commit.
-func (p *Pipeline) Queued() int { return len(p.groups.queue) }
+func (p *Pipeline) Queued() int { return len(p.arrivals.queue) }
 
 // ReceiveAlone is Receive with a transaction of its own for the delivery, of
 // the same statements: what the group commit is measured against.
@@ -59,9 +63,28 @@ func (p *Pipeline) ReceiveAlone(ctx context.Context, in Incoming) Answer {
 	a := &store.Arrival{Delivery: *p.delivery(in, &e.webhook.ID)}
 	a.SecretVersion, a.SignatureForm, a.Status = &version, f.String(), http.StatusOK
 	a.VendorJobID, a.EventType, a.VendorDeliveryID = env.jobID, env.event, env.deliveryID
-	if err := p.groups.write([]waiting{{arrival: a}}); err != nil { //nolint:contextcheck // As in Receive, the commit outlives its sender.
+	if err := p.arrive(context.WithoutCancel(ctx), []*store.Arrival{a}); err != nil {
 		return Answer{Status: http.StatusServiceUnavailable, Message: err.Error()}
 	}
 	p.noteUse(ctx, e, f)
 	return Answer{Status: a.Status, Verdict: a.Verdict}
+}
+
+// SettleTogether looks at the jobs at once, which must have completed, and has
+// all they come to committed in one group. The pipeline must not be started.
+func (p *Pipeline) SettleTogether(ctx context.Context, jobs ...int64) []error {
+	errs := make([]error, len(jobs))
+	var looks, committing sync.WaitGroup
+	for i, id := range jobs {
+		task := &river.Job[settleArgs]{JobRow: &rivertype.JobRow{ID: -int64(i), State: rivertype.JobStateRunning}, Args: settleArgs{JobID: id}}
+		looks.Go(func() { errs[i] = p.settle(ctx, task) })
+	}
+	for tick := time.NewTicker(time.Millisecond); len(p.completions.queue) < len(jobs) && ctx.Err() == nil; {
+		<-tick.C
+	}
+	p.completions.start(&committing)
+	looks.Wait()
+	p.completions.stop()
+	committing.Wait()
+	return errs
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,45 +14,48 @@ import (
 
 // Bounds of a group.
 const (
-	groupBytes     = 1 << 20 // Bytes of bodies of one commit.
-	groupQueue     = 2048    // Deliveries that wait; more are answered 503.
+	groupBytes     = 1 << 20 // Bytes of the members of one commit.
+	groupQueue     = 2048    // Members that wait; more are turned away.
 	groupTimeout   = 10 * time.Second
 	answerDeadline = 14 * time.Second
 )
 
-// errBusy reports that more deliveries wait than can be taken up in time.
-var errBusy = errors.New("too many deliveries wait")
+// errBusy reports that more members wait than can be taken up in time.
+var errBusy = errors.New("too many wait for a commit")
 
-// errStopped reports that this process takes up no more deliveries.
+// errStopped reports that this process takes up nothing more.
 var errStopped = errors.New("this process is stopping")
 
-// waiting is a delivery on its way into a commit.
-type waiting struct {
-	arrival *store.Arrival
-	done    chan error
-}
+// groupCommit makes what comes at the same time share a commit: a committer
+// takes what queued up while the last commit ran, and waits for nothing more.
+type groupCommit[T any] struct {
+	what       string                           // A member's name, for the log.
+	most       int                              // Members of one commit.
+	size       func(T) int                      // A member's bytes.
+	compare    func(a, b T) int                 // One order for all groups, so that two with rows in common don't deadlock.
+	write      func(context.Context, []T) error // Commits all of them or none.
+	committers int
+	log        *slog.Logger
 
-// groupCommit makes deliveries that arrive together share a commit: a
-// committer takes what queued up while the last commit ran.
-type groupCommit struct {
-	p     *Pipeline
-	queue chan waiting
+	queue chan waiting[T]
 	mu    sync.RWMutex // Held for reading while sending, for writing to close.
 	ended bool
 }
 
-func newGroupCommit(p *Pipeline) *groupCommit {
-	return &groupCommit{p: p, queue: make(chan waiting, groupQueue)}
+// waiting is a member on its way into a commit.
+type waiting[T any] struct {
+	member T
+	done   chan error
 }
 
-func (g *groupCommit) start(loops *sync.WaitGroup) {
-	for range g.p.cfg.Committers {
+func (g *groupCommit[T]) start(loops *sync.WaitGroup) {
+	for range g.committers {
 		loops.Go(g.run)
 	}
 }
 
-// stop takes no more deliveries; those that wait are still committed.
-func (g *groupCommit) stop() {
+// stop takes no more members; those that wait are still committed.
+func (g *groupCommit[T]) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.ended {
@@ -62,10 +64,10 @@ func (g *groupCommit) stop() {
 	}
 }
 
-// commit waits until the delivery is committed. It fills in the verdict. The
-// sender going away does not take the delivery out of its group.
-func (g *groupCommit) commit(ctx context.Context, a *store.Arrival) error {
-	w := waiting{arrival: a, done: make(chan error, 1)}
+// commit waits until the member is committed. Its caller going away does not
+// take it out of its group.
+func (g *groupCommit[T]) commit(ctx context.Context, member T) error {
+	w := waiting[T]{member: member, done: make(chan error, 1)}
 	if err := g.enqueue(w); err != nil {
 		return err
 	}
@@ -75,12 +77,12 @@ func (g *groupCommit) commit(ctx context.Context, a *store.Arrival) error {
 	case err := <-w.done:
 		return err
 	case <-ctx.Done():
-		// It may yet be committed; the vendor's next try is then a duplicate.
+		// It may yet be committed; trying it again then changes nothing.
 		return fmt.Errorf("wait for the commit: %w", ctx.Err())
 	}
 }
 
-func (g *groupCommit) enqueue(w waiting) error {
+func (g *groupCommit[T]) enqueue(w waiting[T]) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.ended {
@@ -94,23 +96,23 @@ func (g *groupCommit) enqueue(w waiting) error {
 	}
 }
 
-func (g *groupCommit) run() {
+func (g *groupCommit[T]) run() {
 	for first := range g.queue {
 		g.settle(g.gather(first))
 	}
 }
 
 // gather takes what has queued, up to the bounds, without waiting for more.
-func (g *groupCommit) gather(first waiting) []waiting {
-	group, size := []waiting{first}, len(first.arrival.Body)
-	for len(group) < g.p.cfg.GroupRows && size < groupBytes {
+func (g *groupCommit[T]) gather(first waiting[T]) []waiting[T] {
+	group, size := []waiting[T]{first}, g.size(first.member)
+	for len(group) < g.most && size < groupBytes {
 		select {
 		case next, ok := <-g.queue:
 			if !ok {
 				return group
 			}
 			group = append(group, next)
-			size += len(next.arrival.Body)
+			size += g.size(next.member)
 		default:
 			return group
 		}
@@ -118,16 +120,13 @@ func (g *groupCommit) gather(first waiting) []waiting {
 	return group
 }
 
-// settle commits the group and answers each of its deliveries. When the group
-// does not commit, each is tried alone: one bad row refuses itself only.
-func (g *groupCommit) settle(group []waiting) {
-	// One order for all groups, so that two with ids in common don't deadlock.
-	slices.SortStableFunc(group, func(a, b waiting) int {
-		return strings.Compare(a.arrival.VendorJobID, b.arrival.VendorJobID)
-	})
-	err := g.write(group)
+// settle commits the group and answers each of its members. When the group does
+// not commit, each is tried alone: one bad row refuses itself only.
+func (g *groupCommit[T]) settle(group []waiting[T]) {
+	slices.SortStableFunc(group, func(a, b waiting[T]) int { return g.compare(a.member, b.member) })
+	err := g.together(group)
 	if errors.Is(err, store.ErrDeadlock) {
-		err = g.write(group)
+		err = g.together(group)
 	}
 	// Time running out is the database's trouble and no row's: trying each
 	// alone would only take that long for each.
@@ -135,55 +134,30 @@ func (g *groupCommit) settle(group []waiting) {
 		answer(group, err)
 		return
 	}
-	g.p.log.Warn("group of deliveries not committed, each is tried alone",
-		slog.Int("deliveries", len(group)), slog.Any("error", err))
+	g.log.Warn("group not committed, each is tried alone",
+		slog.String("of", g.what), slog.Int("members", len(group)), slog.Any("error", err))
 	for i := range group {
 		one := group[i : i+1]
-		answer(one, g.write(one))
+		answer(one, g.together(one))
 	}
 }
 
-func answer(group []waiting, err error) {
-	for _, w := range group {
-		w.done <- err
-	}
-}
-
-// write commits deliveries, processed events, wakes and settle tasks together.
-// After the commit it looks for jobs whose 202 was recorded meanwhile.
-func (g *groupCommit) write(group []waiting) error {
+// together writes members in one commit.
+func (g *groupCommit[T]) together(group []waiting[T]) error {
 	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
 	defer cancel()
-	arrivals := make([]*store.Arrival, len(group))
+	members := make([]T, len(group))
 	for i, w := range group {
-		arrivals[i] = w.arrival
-		w.arrival.Micros = g.p.now().Sub(w.arrival.ReceivedAt).Microseconds()
+		members[i] = w.member
 	}
-	err := g.p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		woken, err := tx.Arrive(ctx, arrivals, g.p.now())
-		if err != nil {
-			return err
-		}
-		return g.p.queue.settle(ctx, tx, woken)
-	})
-	if err != nil {
-		return fmt.Errorf("commit %d deliveries: %w", len(group), err)
+	if err := g.write(ctx, members); err != nil {
+		return fmt.Errorf("commit of %d, each a %s: %w", len(group), g.what, err)
 	}
-	g.claim(ctx, arrivals)
 	return nil
 }
 
-// claim is the receiver's half of the meeting with dispatch. The deliveries
-// are committed already, so a failure here is only logged: the sweep repeats
-// it.
-func (g *groupCommit) claim(ctx context.Context, arrivals []*store.Arrival) {
-	var unknown []string
-	for _, a := range arrivals {
-		if a.KnownJob == 0 {
-			unknown = append(unknown, a.VendorJobID)
-		}
-	}
-	if err := g.p.claimHeld(ctx, unknown); err != nil {
-		g.p.log.WarnContext(ctx, "held events not looked at", slog.Any("error", err))
+func answer[T any](group []waiting[T], err error) {
+	for _, w := range group {
+		w.done <- err
 	}
 }

@@ -168,25 +168,26 @@ func (c Config) withDefaults() Config {
 // Pipeline moves jobs from intended to settled. It is safe for use by many
 // goroutines; make it with New, start its workers with Start.
 type Pipeline struct {
-	cfg     Config
-	store   *store.Store
-	vendor  *geonode.Client
-	log     *slog.Logger
-	now     func() time.Time
-	sealer  *sealer
-	queue   *queue
-	limiter *rate.Limiter
-	gates   *gateWatch
-	secrets *secretCache
-	groups  *groupCommit
-	refused *quarantine
-	mode    *modeWatch
-	lists   listSizes
-	health  health
-	clock   clock
-	alarms  alarms
-	seen    seenBatches
-	seats   *seats // Of those who read preflights.
+	cfg         Config
+	store       *store.Store
+	vendor      *geonode.Client
+	log         *slog.Logger
+	now         func() time.Time
+	sealer      *sealer
+	queue       *queue
+	limiter     *rate.Limiter
+	gates       *gateWatch
+	secrets     *secretCache
+	arrivals    *groupCommit[*store.Arrival]
+	completions *groupCommit[*completing]
+	refused     *quarantine
+	mode        *modeWatch
+	lists       listSizes
+	health      health
+	clock       clock
+	alarms      alarms
+	seen        seenBatches
+	seats       *seats // Of those who read preflights.
 
 	flushing sync.Mutex // One turn of FlushCalls at a time.
 
@@ -215,7 +216,7 @@ func New(cfg Config) (*Pipeline, error) {
 	p.gates = newGateWatch(p)
 	p.secrets = newSecretCache(p)
 	p.mode = newModeWatch(p)
-	p.groups = newGroupCommit(p)
+	p.arrivals, p.completions = newArrivals(p), newCompletions(p)
 	p.refused = newQuarantine(p)
 	p.queue, err = newQueue(p)
 	return p, err
@@ -226,7 +227,8 @@ func New(cfg Config) (*Pipeline, error) {
 func (p *Pipeline) Start(ctx context.Context) error {
 	loopCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = cancel
-	p.groups.start(&p.loops)
+	p.arrivals.start(&p.loops)
+	p.completions.start(&p.loops)
 	p.refused.start(&p.loops)
 	p.loops.Go(func() { p.flushLoop(loopCtx) })
 	if p.cfg.OnlySubmit {
@@ -258,7 +260,8 @@ func (p *Pipeline) Stop(ctx context.Context) error {
 	if p.working.Swap(false) {
 		err = p.queue.stop(ctx)
 	}
-	p.groups.stop()
+	p.arrivals.stop()
+	p.completions.stop()
 	p.refused.stop()
 	p.loops.Wait()
 	p.flushLast(ctx)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -39,8 +40,8 @@ const (
 	taskTimeout      = 20 * time.Second
 	rescueAfter      = 30 * time.Second
 	reconcileTimeout = 10 * time.Minute
-	fetchCooldown    = 20 * time.Millisecond
-	maxAttempts      = 10_000 // Tasks are never given up: their rows would be stuck.
+	fetchCooldown    = 5 * time.Millisecond // Workers of settle are free again after as long.
+	maxAttempts      = 10_000               // Tasks are never given up: their rows would be stuck.
 	maxRetryGap      = 30 * time.Second
 )
 
@@ -123,7 +124,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	cfg := &river.Config{
 		Workers: workers, Logger: quiet(p.log), JobTimeout: taskTimeout, RescueStuckJobsAfter: rescueAfter,
 		FetchCooldown: fetchCooldown, MaxAttempts: maxAttempts, RetryPolicy: retryPolicy{now: p.now},
-		CompletedJobRetentionPeriod: time.Hour, SoftStopTimeout: 15 * time.Second,
+		CompletedJobRetentionPeriod: time.Hour, SoftStopTimeout: 15 * time.Second, ReindexerIndexNames: reindexed(),
 	}
 	if !p.cfg.OnlySubmit {
 		cfg.Queues = map[string]river.QueueConfig{
@@ -150,6 +151,14 @@ func newQueue(p *Pipeline) (*queue, error) {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
 	return &queue{client: client, db: p.store.SQL()}, nil
+}
+
+// reindexed are the indexes of tasks that River builds anew each night: those
+// that it makes, without the two that migration 32 drops, and ours.
+func reindexed() []string {
+	return append(slices.DeleteFunc(river.ReindexerIndexNamesDefault(), func(name string) bool {
+		return name == "river_job_args_index" || name == "river_job_metadata_index"
+	}), "river_job_about_idx")
 }
 
 // everyFull is a schedule of the full multiples of an interval, such as each
@@ -288,8 +297,7 @@ func reconcileOpts() *river.InsertOpts {
 func (q *queue) stranded(ctx context.Context, before time.Time, limit int) ([]int64, error) {
 	return q.without(ctx, `SELECT j.id FROM jobs j
 		WHERE j.state = 'intended' AND j.created_at <= $1 AND NOT EXISTS (SELECT FROM river_job t
-			WHERE t.kind = 'dispatch' AND t.state NOT IN ('completed', 'cancelled', 'discarded')
-			  AND (t.args->>'job_id')::bigint = j.id)
+			WHERE t.kind = 'dispatch' AND t.finalized_at IS NULL AND (t.args->>'job_id')::bigint = j.id)
 		ORDER BY j.id LIMIT $2`, before, limit)
 }
 
@@ -344,6 +352,16 @@ func (q *queue) reconcile(ctx context.Context, tx store.Tx, trigger string) erro
 func finish[T river.JobArgs](ctx context.Context, tx store.Tx, task *river.Job[T]) error {
 	if _, err := river.JobCompleteTx[*riverdatabasesql.Driver](ctx, tx.SQL(), task); err != nil {
 		return fmt.Errorf("complete the task: %w", err)
+	}
+	return nil
+}
+
+// finishAll is finish for many running tasks.
+func finishAll(ctx context.Context, tx store.Tx, tasks []int64, now time.Time) error {
+	_, err := tx.SQL().ExecContext(ctx, `UPDATE river_job SET state = $3, finalized_at = $2 WHERE id = ANY ($1) AND state = $4`,
+		tasks, now, string(rivertype.JobStateCompleted), string(rivertype.JobStateRunning))
+	if err != nil {
+		return fmt.Errorf("complete %d tasks: %w", len(tasks), err)
 	}
 	return nil
 }

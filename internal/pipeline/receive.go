@@ -148,7 +148,7 @@ func (p *Pipeline) verified(ctx context.Context, e *endpoint, in Incoming, versi
 	}
 	// Not clipped: 200 characters may be more bytes, and half an id is another.
 	a.VendorJobID, a.Status = env.jobID, http.StatusOK
-	if err := p.groups.commit(ctx, a); err != nil {
+	if err := p.arrivals.commit(ctx, a); err != nil {
 		return p.ourFault(ctx, "commit the delivery", err)
 	}
 	p.noteUse(ctx, e, f)

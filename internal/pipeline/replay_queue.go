@@ -94,9 +94,8 @@ func (q *queue) underWay(ctx context.Context, replayID int64, jobIDs []int64) (m
 		return out, nil
 	}
 	rows, err := q.db.QueryContext(ctx, `SELECT w.job FROM unnest($2::bigint[]) AS w (job)
-		WHERE EXISTS (SELECT FROM river_job t WHERE t.args @> jsonb_build_object('job_id', w.job)
-			AND (t.kind = 'settle' OR t.kind = 'refetch' AND t.args @> jsonb_build_object('replay_id', $1::bigint))
-			AND t.state IN ('available', 'pending', 'running', 'scheduled', 'retryable'))`, replayID, jobIDs)
+		WHERE EXISTS (SELECT FROM river_job t WHERE (t.args->>'job_id')::bigint = w.job AND t.finalized_at IS NULL
+			AND (t.kind = 'settle' OR t.kind = 'refetch' AND (t.args->>'replay_id')::bigint = $1))`, replayID, jobIDs)
 	if err != nil {
 		return nil, fmt.Errorf("look for tasks under way: %w", err)
 	}

@@ -253,7 +253,7 @@ func (p *Pipeline) recoverAll(ctx context.Context, group []*store.Arrival, unrea
 	if err != nil {
 		return 0, fmt.Errorf("take up %d refused deliveries: %w", len(group), err)
 	}
-	p.groups.claim(ctx, group)
+	p.claimArrived(ctx, group)
 	return recovered, nil
 }
 

@@ -352,6 +352,9 @@ func (s *settling) extract(ctx context.Context) error {
 		}
 		page.add(s, &carried[i], got.Status, got.Data, got.Err, got.Metadata, charged)
 	}
+	if len(carried) == 1 && len(page.results) == 1 {
+		return s.completions.commit(ctx, &completing{look: s, page: page, carried: carried[0]})
+	}
 	return s.endWith(ctx, page, ended{status: got.Status})
 }
 
