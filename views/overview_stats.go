@@ -278,13 +278,14 @@ func (s Spending) watching() Count {
 
 // why says why few jobs save nothing, and from how many on that changes.
 func (w Watch) why() string {
-	said, every := "The watch takes its calls however few jobs there are. ", w.Every
-	if !w.Pays {
-		said += "Here it runs every " + durationText(w.Every) + ", for something to be seen, and no number of jobs makes up for that. "
-		every = w.Usual
+	said := "The watch takes its calls however few jobs there are. "
+	if w.Pays {
+		said += "At one every " + durationText(w.Every)
+	} else {
+		said += "Here it runs every " + durationText(w.Every) + ", for you to see it at work: no number of jobs makes up for that. At one every " + durationText(w.Usual) + ", as by default,"
 	}
-	return said + "Run every " + durationText(every) + ", it saves calls from about " + thousands(w.Jobs) + " jobs a day on that run for " + durationText(w.Run) +
-		" each; against growing gaps it does with jobs that run for minutes."
+	return said + " it saves calls from about " + thousands(w.Jobs) + " jobs a day that run for " + durationText(w.Run) +
+		" each, and against growing gaps with jobs that run for minutes."
 }
 
 // Quota is what is left of the plan, and how long that lasts.
