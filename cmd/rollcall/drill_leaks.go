@@ -260,7 +260,7 @@ func (s *leakSearch) rows(ctx context.Context, d *drill) error {
 
 // writeRows writes each row of a table as a line of JSON.
 func writeRows(ctx context.Context, st *store.Store, table string, out io.Writer) error {
-	rows, err := st.SQL().QueryContext(ctx, "SELECT row_to_json(r)::text FROM "+table+" AS r") //nolint:gosec // Postgres quoted the name.
+	rows, err := st.SQL().QueryContext(ctx, "SELECT row_to_json(r)::text FROM "+table+" AS r")
 	if err != nil {
 		return fmt.Errorf("read %s: %w", table, err)
 	}

@@ -42,11 +42,11 @@ func (d *drill) run(ctx context.Context) (*drillReport, error) {
 	return d.report(ctx, took, leaking)
 }
 
-// errCut reports that the time was up, and how far the drill was.
-type errCut string
+// cutError reports that the time was up, and how far the drill was.
+type cutError string
 
 // Error says how far the drill was.
-func (e errCut) Error() string { return string(e) }
+func (e cutError) Error() string { return string(e) }
 
 // play does each act at its time. Acts that last go on beside the next ones.
 func (d *drill) play(ctx context.Context) error {
@@ -82,7 +82,7 @@ func (d *drill) play(ctx context.Context) error {
 	going.Wait()
 	switch {
 	case limited.Err() != nil && done.Load() < int64(len(acts)):
-		return errCut(fmt.Sprintf("%d of %d acts of the script were done", done.Load(), len(acts)))
+		return cutError(fmt.Sprintf("%d of %d acts of the script were done", done.Load(), len(acts)))
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
@@ -135,7 +135,7 @@ func (d *drill) settleDown(ctx context.Context) error {
 			d.tellOpen(ctx)
 		}
 		if !pauseFor(ctx, watchEvery) {
-			return errors.Join(errCut("not everything has ended"), err)
+			return errors.Join(cutError("not everything has ended"), err)
 		}
 	}
 }

@@ -43,16 +43,15 @@ func drilledAnswers() []answer {
 	}
 }
 
-// TestDrillFindsWhatIsWrong: a drill that could not fail would show nothing, so each kind of wrong is put into rows and
-// books that are right, and must be counted as what it is.
-func TestDrillFindsWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	want := drillBatch{id: 1, urls: []string{"u1", "u2", "u3", "s"}, lines: 6, invalid: 1, duplicate: 1}
-	batch := store.Batch{ID: 1, Submitted: 6, Invalid: 1, Duplicate: 1, Accepted: 4, StoredWebhook: 3, Failed: 1}
-	tests := map[string]struct {
-		doctor func(*[]answer, *sandbox.Books, *store.Batch)
-		want   findings
-	}{
+// mistake is something wrong that is put into rows and books that are right, and what must be found of it.
+type mistake struct {
+	doctor func(*[]answer, *sandbox.Books, *store.Batch)
+	want   findings
+}
+
+// mistakes are of each kind.
+func mistakes() map[string]mistake {
+	return map[string]mistake{
 		"OK":                   {func(*[]answer, *sandbox.Books, *store.Batch) {}, findings{}},
 		"a row is gone":        {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { *a = (*a)[1:] }, findings{Lost: 1}},
 		"a row is there twice": {func(a *[]answer, _ *sandbox.Books, _ *store.Batch) { *a = append(*a, (*a)[1]) }, findings{Doubled: 1}},
@@ -80,7 +79,15 @@ func TestDrillFindsWhatIsWrong(t *testing.T) {
 			b.Submitted, b.Invalid = 5, 0
 		}, findings{Imbalance: 1}},
 	}
-	for name, tt := range tests {
+}
+
+// TestDrillFindsWhatIsWrong: a drill that could not fail would show nothing, so each kind of wrong is put into rows and
+// books that are right, and must be counted as what it is.
+func TestDrillFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	want := drillBatch{id: 1, urls: []string{"u1", "u2", "u3", "s"}, lines: 6, invalid: 1, duplicate: 1}
+	batch := store.Batch{ID: 1, Submitted: 6, Invalid: 1, Duplicate: 1, Accepted: 4, StoredWebhook: 3, Failed: 1}
+	for name, tt := range mistakes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			answers, books, b, got := drilledAnswers(), drilledBooks(), batch, findings{}
