@@ -136,7 +136,7 @@ func (d *driving) drain(ctx context.Context, name string, n, processes int) (pip
 func (d *driving) deliverAll(ctx context.Context, name string, n int) error {
 	r := &receiving{benchWorld: d.benchWorld, app: d.app, endpoint: d.endpoint, secret: d.secret}
 	requests, _ := r.requests(receiverCell{Way: wayGroup, Bytes: smallBody, Connections: mostConnections}, name, n)
-	process, err := d.start(ctx, nil, false)
+	process, err := d.start(ctx, map[string]string{"ROLLCALL_LISTEN": "127.0.0.1:0"}, false)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -136,13 +137,25 @@ func (w *benchWorld) open(ctx context.Context, a *app, cfg sandbox.Config) error
 	return w.openPipeline(ctx, func(c *pipeline.Config) { c.OnlySubmit = true })
 }
 
+// The ports below those that systems give to connections going out, which would take one before the process that it is for
+// listens on it.
+const (
+	firstPort = 20_000
+	ports     = 12_000
+)
+
 // freeLoopback is an address that nothing listens on. It has to be known before the measured process does.
 func freeLoopback(ctx context.Context) (string, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	var last error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+mathrand.IntN(ports)) //nolint:gosec // No secret hangs on a port.
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err == nil {
+			return address, listener.Close()
+		}
+		last = err
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", fmt.Errorf("find a free port: %w", last)
 }
 
 // knownWebhook registers a webhook of which this process knows the secret too, and returns both.
