@@ -1584,11 +1584,9 @@ CREATE INDEX results_page_idx ON public.results USING btree (page_key, stored_at
 
 CREATE INDEX results_stored_idx ON public.results USING btree (stored_at DESC, item_id DESC);
 
-CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
+CREATE INDEX river_job_about_idx ON public.river_job USING btree ((((args ->> 'job_id'::text))::bigint)) WHERE (finalized_at IS NULL);
 
 CREATE INDEX river_job_kind ON public.river_job USING btree (kind);
-
-CREATE INDEX river_job_metadata_index ON public.river_job USING gin (metadata);
 
 CREATE INDEX river_job_prioritized_fetching_index ON public.river_job USING btree (state, queue, priority, scheduled_at, id);
 
