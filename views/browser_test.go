@@ -118,7 +118,8 @@ func startBrowser(t *testing.T) context.Context {
 		t.Skip("no Chromium on PATH")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true)) // Nothing here needs a GPU to be played by the processor.
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true), // Nothing here needs a GPU to be played by the processor.
+		chromedp.Flag("js-flags", "--min-semi-space-size=32")) // Rather memory than collections.
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...) // It ends in a cleanup, after t.Context is over.
 	t.Cleanup(cancelAllocator)
 	browser, cancelBrowser := chromedp.NewContext(allocator)

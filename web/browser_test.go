@@ -41,12 +41,13 @@ func openTab(t *testing.T) *tab {
 		t.Skip("no Chromium on PATH")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true)) // Nothing here needs a GPU to be played by the processor.
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true), // Nothing here needs a GPU to be played by the processor.
+		chromedp.Flag("js-flags", "--min-semi-space-size=32")) // Rather memory than collections.
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...) // It ends in a cleanup, after t.Context is over.
 	t.Cleanup(cancelAllocator)
 	browser, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(browser, 2*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(browser, 4*time.Minute)
 	t.Cleanup(cancelTimeout)
 	opened := &tab{ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
@@ -90,7 +91,7 @@ func (o *tab) until(t *testing.T, expression string) {
 	t.Helper()
 	var err error
 	for range 10 {
-		_, err = chromedp.Run(o.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(15*time.Second)))
+		_, err = chromedp.Run(o.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
 		if err == nil {
 			return
 		}

@@ -53,7 +53,8 @@ func openChrome(t *testing.T, base string) *chrome {
 		t.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findChromium(t)),
-		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true)) // Nothing here needs a GPU to be played by the processor.
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true), // Nothing here needs a GPU to be played by the processor.
+		chromedp.Flag("js-flags", "--min-semi-space-size=32")) // Rather memory than collections.
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...) // It ends in a cleanup, after t.Context is over.
 	t.Cleanup(cancelAllocator)
 	ctx, cancel := chromedp.NewContext(allocator)

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Most tests here wait for processes; more of them than there are cores may wait at a time. -parallel still wins.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	storetest.Main(m)

@@ -31,8 +31,9 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// Most of these tests wait for timers and sockets, so more of them than
-	// there are cores may run at once.
-	unlessGiven("test.parallel", "6")
+	// there are cores may run at once. More yet only make each last longer, and
+	// a rig that waits looks for work all the time.
+	unlessGiven("test.parallel", "4")
 	// A check is a whole life of some batches, not a function call.
 	unlessGiven("rapid.checks", "6")
 	storetest.Main(contracttest.Main(m))
@@ -278,7 +279,7 @@ func (r *rig) batch(id int64, done func(*store.Batch) bool) *store.Batch {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)
 	defer cancel()
-	for {
+	for gap := 5 * time.Millisecond; ; gap = min(gap*3/2, 60*time.Millisecond) { // Each look takes time from what it waits for.
 		b, err := r.store.Batch(ctx, id)
 		if err != nil {
 			r.t.Fatalf("batch %d: %v\n%s", id, err, r.describe(id))
@@ -289,7 +290,7 @@ func (r *rig) batch(id int64, done func(*store.Batch) bool) *store.Batch {
 		select {
 		case <-ctx.Done():
 			r.t.Fatalf("batch %d did not get there: %+v\n%s", id, b, r.describe(id))
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(gap):
 		}
 	}
 }

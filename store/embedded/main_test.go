@@ -3,6 +3,7 @@ package embedded
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,6 +29,10 @@ const helperDir = "ROLLCALL_EMBEDDED_TEST_DIR"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(helperDir); dir != "" {
 		os.Exit(helper(dir))
+	}
+	// These tests wait for Postgres and its disk; more of them than there are cores may wait at a time. -parallel still wins.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
