@@ -78,7 +78,7 @@ type ComparedPage struct {
 	AState  ItemState `bun:"a_state"` // When it was worked out.
 	BState  ItemState `bun:"b_state"`
 	URL     string
-	ASize   *int64 `bun:"a_size"` // Of Markdown, else of HTML, in bytes.
+	ASize   *int64 `bun:"a_size"` // Of Markdown and HTML together, in bytes, as everywhere; nil without a result.
 	BSize   *int64 `bun:"b_size"`
 }
 
@@ -86,7 +86,8 @@ type ComparedPage struct {
 func (q Queries) PageCompared(ctx context.Context, comparisonID int64, kind ComparedKind, after int, limit int64) ([]ComparedPage, error) {
 	var rows []ComparedPage
 	err := q.db.NewRaw(`SELECT p.n, p.a_item_id, p.b_item_id, p.a_state, p.b_state, i.url,
-			coalesce(octet_length(ra.markdown), octet_length(ra.html))::bigint AS a_size, coalesce(octet_length(rb.markdown), octet_length(rb.html))::bigint AS b_size
+			CASE WHEN ra.item_id IS NOT NULL THEN coalesce(octet_length(ra.markdown), 0)::bigint + coalesce(octet_length(ra.html), 0) END AS a_size,
+			CASE WHEN rb.item_id IS NOT NULL THEN coalesce(octet_length(rb.markdown), 0)::bigint + coalesce(octet_length(rb.html), 0) END AS b_size
 		FROM comparison_pages p JOIN items i ON i.id = coalesce(p.b_item_id, p.a_item_id)
 		LEFT JOIN results ra ON ra.item_id = p.a_item_id LEFT JOIN results rb ON rb.item_id = p.b_item_id
 		WHERE p.comparison_id = ? AND p.kind = ? AND p.n > ? ORDER BY p.n LIMIT ?`, comparisonID, kind, after, limit).Scan(ctx, &rows)

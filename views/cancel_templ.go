@@ -9,6 +9,8 @@ package views
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
+import "context"
+
 // CancelProps is the plan of a cancellation: what it stops, and what it can't.
 type CancelProps struct {
 	Layout   Layout
@@ -89,7 +91,7 @@ func Cancel(p CancelProps) templ.Component {
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templruntime.NewAttributeExpression(tr(ctx, "What a cancel does")).Resolve(ctx)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 43, Col: 71}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 45, Col: 71}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var3)
 			if templ_7745c5c3_Err != nil {
@@ -119,7 +121,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var5 string
 					templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Nothing was picked, or nothing was ever sent."))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 46, Col: 66}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 48, Col: 66}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 					if templ_7745c5c3_Err != nil {
@@ -132,7 +134,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var6 string
 					templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Back)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 47, Col: 48}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 49, Col: 48}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 					if templ_7745c5c3_Err != nil {
@@ -145,7 +147,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var7 string
 					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Go back"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 47, Col: 71}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 49, Col: 71}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 					if templ_7745c5c3_Err != nil {
@@ -166,19 +168,19 @@ func Cancel(p CancelProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Unsent, "ok", "ban", unsentText(p), "Withdrawn at once. They cost nothing.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Unsent, "ok", "ban", unsentText(ctx, p), "Withdrawn at once. They cost nothing.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Calling, "info", "phone-call", plural(p.Plan.Calling, "call", "calls")+" under way", "What the vendor did not take is withdrawn. Of what it did, batches and crawls are cancelled as soon as its answer is known; extract jobs run out and are charged.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Calling, "info", "phone-call", counted(ctx, p.Plan.Calling, "%s call under way", "%s calls under way"), "What the vendor did not take is withdrawn. Of what it did, batches and crawls are cancelled as soon as its answer is known; extract jobs run out and are charged.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Stoppable, "warn", "send", stoppableText(p), "The vendor is asked to stop. Pages that are already running may still land: those are stored, and may be charged.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Stoppable, "warn", "send", stoppableText(ctx, p), "The vendor is asked to stop. Pages that are already running may still land: those are stored, and may be charged.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.RunsOut, "bad", "clock", runsOutText(p), "The vendor has no way to cancel an extract job: it runs out and is charged. Its result is kept.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.RunsOut, "bad", "clock", runsOutText(ctx, p), "The vendor has no way to cancel an extract job: it runs out and is charged. Its result is kept.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -188,7 +190,7 @@ func Cancel(p CancelProps) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Ended, "calm", "check", plural(p.Plan.Ended, "job", "jobs")+" already ended", "Nothing changes for them. What is stored stays stored.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Ended, "calm", "check", counted(ctx, p.Plan.Ended, "%s job already ended", "%s jobs already ended"), "Nothing changes for them. What is stored stays stored.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -204,7 +206,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var8 string
 					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Nothing is left to stop."))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 62, Col: 46}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 64, Col: 46}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
@@ -217,7 +219,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var9 string
 					templ_7745c5c3_Var9, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Back)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 63, Col: 49}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 65, Col: 49}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var9)
 					if templ_7745c5c3_Err != nil {
@@ -230,7 +232,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var10 string
 					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Go back"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 63, Col: 72}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 65, Col: 72}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 					if templ_7745c5c3_Err != nil {
@@ -248,7 +250,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var11 string
 					templ_7745c5c3_Var11, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Action)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 65, Col: 58}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 67, Col: 58}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var11)
 					if templ_7745c5c3_Err != nil {
@@ -270,7 +272,7 @@ func Cancel(p CancelProps) templ.Component {
 						var templ_7745c5c3_Var12 string
 						templ_7745c5c3_Var12, templ_7745c5c3_Err = templruntime.NewAttributeExpression(each).Resolve(ctx)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 68, Col: 52}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 70, Col: 52}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var12)
 						if templ_7745c5c3_Err != nil {
@@ -294,9 +296,9 @@ func Cancel(p CancelProps) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var13 string
-					templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(cancelText(p))
+					templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(cancelText(ctx, p))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 70, Col: 85}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 72, Col: 90}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 					if templ_7745c5c3_Err != nil {
@@ -309,7 +311,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var14 string
 					templ_7745c5c3_Var14, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(p.Back)).ResolveURL(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 72, Col: 49}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 74, Col: 49}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var14)
 					if templ_7745c5c3_Err != nil {
@@ -322,7 +324,7 @@ func Cancel(p CancelProps) templ.Component {
 					var templ_7745c5c3_Var15 string
 					templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Leave it running"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 72, Col: 81}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 74, Col: 81}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 					if templ_7745c5c3_Err != nil {
@@ -350,7 +352,7 @@ func Cancel(p CancelProps) templ.Component {
 				var templ_7745c5c3_Var16 string
 				templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "A cancel was asked for before; this asks for what is left."))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 78, Col: 95}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 80, Col: 95}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 				if templ_7745c5c3_Err != nil {
@@ -373,45 +375,45 @@ func Cancel(p CancelProps) templ.Component {
 
 // A crawl's batch holds the crawl, and a job for each page of it that was asked for again.
 
-func unsentText(p CancelProps) string {
+func unsentText(ctx context.Context, p CancelProps) string {
 	if p.Crawl {
-		return plural(p.Plan.UnsentURLs, "page", "pages") + " not asked for yet"
+		return counted(ctx, p.Plan.UnsentURLs, "%s page not asked for yet", "%s pages not asked for yet")
 	}
-	return plural(p.Plan.Unsent, "job", "jobs") + " with " + plural(p.Plan.UnsentURLs, "URL", "URLs") + " not sent yet"
+	return trf(ctx, "%s with %s not sent yet", counted(ctx, p.Plan.Unsent, "%s job", "%s jobs"), counted(ctx, p.Plan.UnsentURLs, "%s URL", "%s URLs"))
 }
 
-func stoppableText(p CancelProps) string {
+func stoppableText(ctx context.Context, p CancelProps) string {
 	if !p.Crawl {
-		return plural(p.Plan.Stoppable, "job", "jobs") + " at the vendor" + withURLs(p.Plan.StoppableURLs)
+		return counted(ctx, p.Plan.Stoppable, "%s job at the vendor", "%s jobs at the vendor") + withURLs(ctx, p.Plan.StoppableURLs)
 	}
 	if p.Plan.Stoppable.N == 1 {
-		return "The crawl is under way at the vendor"
+		return tr(ctx, "The crawl is under way at the vendor")
 	}
-	return plural(p.Plan.Stoppable, "crawl", "crawls") + " under way at the vendor"
+	return counted(ctx, p.Plan.Stoppable, "%s crawl under way at the vendor", "%s crawls under way at the vendor")
 }
 
-func runsOutText(p CancelProps) string {
+func runsOutText(ctx context.Context, p CancelProps) string {
 	if p.Crawl {
-		return plural(p.Plan.RunsOut, "page", "pages") + " asked for alone that can't be stopped"
+		return counted(ctx, p.Plan.RunsOut, "%s page asked for alone that can't be stopped", "%s pages asked for alone that can't be stopped")
 	}
-	return plural(p.Plan.RunsOut, "job", "jobs") + " that can't be stopped"
+	return counted(ctx, p.Plan.RunsOut, "%s job that can't be stopped", "%s jobs that can't be stopped")
 }
 
-func cancelText(p CancelProps) string {
+func cancelText(ctx context.Context, p CancelProps) string {
 	switch {
 	case p.Crawl:
-		return "Cancel the crawl"
+		return tr(ctx, "Cancel the crawl")
 	case len(p.JobIDs) == 0:
-		return "Cancel the batch"
+		return tr(ctx, "Cancel the batch")
 	}
-	return "Cancel " + plural(Known(int64(len(p.JobIDs))), "job", "jobs")
+	return counted(ctx, Known(int64(len(p.JobIDs))), "Cancel %s job", "Cancel %s jobs")
 }
 
-func withURLs(urls Count) string {
+func withURLs(ctx context.Context, urls Count) string {
 	if !urls.Known || urls.N == 0 {
 		return ""
 	}
-	return " with " + plural(urls, "URL", "URLs")
+	return counted(ctx, urls, " with %s URL", " with %s URLs")
 }
 
 // planLine is one consequence; what concerns nothing is left out.
@@ -488,7 +490,7 @@ func planLine(c Count, tone, icon, what, then string) templ.Component {
 			var templ_7745c5c3_Var20 string
 			templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, what))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 131, Col: 31}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 133, Col: 31}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 			if templ_7745c5c3_Err != nil {
@@ -501,7 +503,7 @@ func planLine(c Count, tone, icon, what, then string) templ.Component {
 			var templ_7745c5c3_Var21 string
 			templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, then))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 131, Col: 60}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/cancel.templ`, Line: 133, Col: 60}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 			if templ_7745c5c3_Err != nil {

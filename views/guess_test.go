@@ -12,7 +12,7 @@ func TestGuessText(t *testing.T) {
 		275 * time.Millisecond: "a few seconds", 9999 * time.Millisecond: "a few seconds", 10*time.Second + 312*time.Millisecond: "about 10 s",
 		9*time.Minute + 400*time.Millisecond: "about 9 min",
 	} {
-		if got := guessText(d); got != want {
+		if got := guessText(t.Context(), d); got != want {
 			t.Errorf("%s: got %q, want %q", d, got, want)
 		}
 	}

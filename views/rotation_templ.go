@@ -10,6 +10,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"context"
 	"strconv"
 	"time"
 )
@@ -97,14 +98,14 @@ func (s rotationStep) word() string {
 }
 
 // steps lists what a rotation does, with what each found so far.
-func (r *Rotation) steps() []rotationStep {
+func (r *Rotation) steps(ctx context.Context) []rotationStep {
 	steps := []rotationStep{
-		{title: "Asked for", at: r.StartedAt, detail: r.askedText()},
-		{title: "The vendor makes a new secret", at: r.StoredAt, detail: r.calledText(), bad: r.State == "failed" || r.State == "secret_unknown"},
-		{title: "The new secret is in use", at: r.StoredAt, detail: r.storedText()},
-		{title: "Quarantine looked through", at: r.VerifiedAt, detail: r.verifiedText()},
-		{title: "The vendor's delivery log read", at: r.LogReadAt, detail: r.logText()},
-		{title: "Quarantine looked through once more", at: r.doneAt(), detail: r.lostText()},
+		{title: tr(ctx, "Asked for"), at: r.StartedAt, detail: r.askedText(ctx)},
+		{title: tr(ctx, "The vendor makes a new secret"), at: r.StoredAt, detail: r.calledText(ctx), bad: r.State == "failed" || r.State == "secret_unknown"},
+		{title: tr(ctx, "The new secret is in use"), at: r.StoredAt, detail: r.storedText(ctx)},
+		{title: tr(ctx, "Quarantine looked through"), at: r.VerifiedAt, detail: r.verifiedText(ctx)},
+		{title: tr(ctx, "The vendor's delivery log read"), at: r.LogReadAt, detail: r.logText(ctx)},
+		{title: tr(ctx, "Quarantine looked through once more"), at: r.doneAt(), detail: r.lostText(ctx)},
 	}
 	if !r.open() {
 		return steps
@@ -125,79 +126,77 @@ func (r *Rotation) doneAt() time.Time {
 	return r.EndedAt
 }
 
-func (r *Rotation) askedText() string {
-	text := "From here on a delivery whose signature isn't known is answered 503 and quarantined, so that the vendor sends it again. "
+func (r *Rotation) askedText(ctx context.Context) string {
+	text := tr(ctx, "From here on a delivery whose signature isn't known is answered 503 and quarantined, so that the vendor sends it again.") + " "
 	if r.Emergency {
-		text += "Emergency: every older secret ends the moment the new one is stored, and what it signed is refused from then on."
+		text += tr(ctx, "Emergency: every older secret ends the moment the new one is stored, and what it signed is refused from then on.")
 	} else {
-		text += "What the old secret signed is taken up as before."
+		text += tr(ctx, "What the old secret signed is taken up as before.")
 	}
 	if r.By != "" {
-		text = "By " + r.By + ". " + text
+		text = trf(ctx, "By %s.", r.By) + " " + text
 	}
 	return text
 }
 
-func (r *Rotation) calledText() string {
+func (r *Rotation) calledText(ctx context.Context) string {
 	switch {
 	case r.State == "failed":
-		return "The vendor didn't do it: " + r.Note + ". The old secret is still the one it signs with."
+		return trf(ctx, "The vendor didn't do it: %s. The old secret is still the one it signs with.", r.Note)
 	case r.State == "secret_unknown":
-		return "An answer was lost: the vendor may sign with a secret that nobody saw. It is asked again by itself. Call " + strconv.Itoa(r.Calls) + "."
-	case r.Lost == 1:
-		return "One answer was lost on the way, so it was asked again."
-	case r.Lost > 1:
-		return thousands(int64(r.Lost)) + " answers were lost on the way, so it was asked again."
+		return trf(ctx, "An answer was lost: the vendor may sign with a secret that nobody saw. It is asked again by itself. Call %d.", r.Calls)
+	case r.Lost > 0:
+		return counted(ctx, Known(int64(r.Lost)), "%s answer was lost on the way, so it was asked again.", "%s answers were lost on the way, so it was asked again.")
 	case r.Calls > 1:
-		return "It was asked " + strconv.Itoa(r.Calls) + " times." + noteText(r)
+		return counted(ctx, Known(int64(r.Calls)), "It was asked %s time.", "It was asked %s times.") + noteText(ctx, r)
 	case r.Calls == 0:
-		return "It is asked next."
+		return tr(ctx, "It is asked next.")
 	}
-	return "It answers with the secret once and never again."
+	return tr(ctx, "It answers with the secret once and never again.")
 }
 
-func noteText(r *Rotation) string {
+func noteText(ctx context.Context, r *Rotation) string {
 	if r.open() && r.StoredAt.IsZero() && r.Note != "" {
-		return " The last time: " + r.Note + "."
+		return " " + trf(ctx, "The last time: %s.", r.Note)
 	}
 	return ""
 }
 
-func (r *Rotation) storedText() string {
+func (r *Rotation) storedText(ctx context.Context) string {
 	if r.StoredAt.IsZero() {
-		return "It is stored encrypted before anything else is done. Every server uses it within a second."
+		return tr(ctx, "It is stored encrypted before anything else is done. Every server uses it within a second.")
 	}
 	if r.Emergency {
-		return "Version " + strconv.Itoa(r.Version) + ". Every older version has ended."
+		return trf(ctx, "Version %d. Every older version has ended.", r.Version)
 	}
-	return "Version " + strconv.Itoa(r.Version) + ". Late retries signed with the one before are taken up until its own end, below."
+	return trf(ctx, "Version %d. Late retries signed with the one before are taken up until its own end, below.", r.Version)
 }
 
-func (r *Rotation) verifiedText() string {
+func (r *Rotation) verifiedText(ctx context.Context) string {
 	if r.VerifiedAt.IsZero() {
-		return "What was refused is verified again with the new secret."
+		return tr(ctx, "What was refused is verified again with the new secret.")
 	}
-	return plural(r.Quarantined, "refused delivery", "refused deliveries") + " looked at, " + r.Recovered.String() + " taken up by now."
+	return trf(ctx, "%s looked at, %s taken up by now.", counted(ctx, r.Quarantined, "%s refused delivery", "%s refused deliveries"), r.Recovered)
 }
 
-func (r *Rotation) logText() string {
+func (r *Rotation) logText(ctx context.Context) string {
 	if r.LogReadAt.IsZero() {
-		return "What the vendor counts as refused since the start: those jobs are asked for."
+		return tr(ctx, "What the vendor counts as refused since the start: those jobs are asked for.")
 	}
 	if r.Note != "" {
 		return sentence(r.Note)
 	}
-	return plural(r.Refused, "refused attempt", "refused attempts") + " since the start; " + plural(r.Woken, "job that wasn't settled was", "jobs that weren't settled were") + " asked for."
+	return trf(ctx, "%s since the start; %s asked for.", counted(ctx, r.Refused, "%s refused attempt", "%s refused attempts"), counted(ctx, r.Woken, "%s job that wasn't settled was", "%s jobs that weren't settled were"))
 }
 
-func (r *Rotation) lostText() string {
+func (r *Rotation) lostText(ctx context.Context) string {
 	if r.EndedAt.IsZero() || r.State != "done" {
-		return "For what came meanwhile."
+		return tr(ctx, "For what came meanwhile.")
 	}
 	if r.RefusedSecretLost.N > 0 {
-		return plural(r.RefusedSecretLost, "delivery was", "deliveries were") + " signed with a secret that nobody ever saw, and can't be verified. Their jobs are settled by the other nets."
+		return counted(ctx, r.RefusedSecretLost, "%s delivery was signed with a secret that nobody ever saw, and can't be verified. Its job is settled by the other nets.", "%s deliveries were signed with a secret that nobody ever saw, and can't be verified. Their jobs are settled by the other nets.")
 	}
-	return "No delivery was signed with a secret that nobody saw."
+	return tr(ctx, "No delivery was signed with a secret that nobody saw.")
 }
 
 // Rotation is the page at /webhooks/{id}/rotation.
@@ -323,7 +322,7 @@ func rotationBody(p RotationProps) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = pageHead("Secret of "+p.Event).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pageHead(trf(ctx, "Secret of %s", p.Event)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -346,7 +345,7 @@ func rotationBody(p RotationProps) templ.Component {
 			var templ_7745c5c3_Var5 string
 			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "The vendor doesn't know this webhook, so there is no secret to change."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 221, Col: 106}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 220, Col: 106}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
@@ -393,9 +392,9 @@ func rotationCard(r *Rotation) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 string
-		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(rotationTitle(r))
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, rotationTitle(r)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 232, Col: 61}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 231, Col: 70}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 		if templ_7745c5c3_Err != nil {
@@ -413,7 +412,7 @@ func rotationCard(r *Rotation) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, each := range r.steps() {
+		for _, each := range r.steps(ctx) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<li class=\"moment\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -469,7 +468,7 @@ func rotationCard(r *Rotation) templ.Component {
 			var templ_7745c5c3_Var10 string
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(each.title)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 240, Col: 48}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 239, Col: 48}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -480,9 +479,9 @@ func rotationCard(r *Rotation) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var11 string
-			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(" (" + each.word() + ")")
+			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, " (%s)", tr(ctx, each.word())))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 240, Col: 113}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 239, Col: 128}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {
@@ -495,7 +494,7 @@ func rotationCard(r *Rotation) templ.Component {
 			var templ_7745c5c3_Var12 string
 			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(each.detail)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 241, Col: 44}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 240, Col: 44}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -518,7 +517,7 @@ func rotationCard(r *Rotation) templ.Component {
 				var templ_7745c5c3_Var13 string
 				templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "under way"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 247, Col: 54}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 246, Col: 54}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 				if templ_7745c5c3_Err != nil {
@@ -576,7 +575,7 @@ func rotateCard(p RotationProps) templ.Component {
 		var templ_7745c5c3_Var15 string
 		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Change the secret"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 268, Col: 98}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 267, Col: 98}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 		if templ_7745c5c3_Err != nil {
@@ -589,7 +588,7 @@ func rotateCard(p RotationProps) templ.Component {
 		var templ_7745c5c3_Var16 string
 		templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "No delivery is lost over it: what can't be verified for a moment is quarantined, and looked through when the new secret is here. A second press joins the change under way."))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 270, Col: 190}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 269, Col: 190}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 		if templ_7745c5c3_Err != nil {
@@ -636,7 +635,7 @@ func rotateCard(p RotationProps) templ.Component {
 			var templ_7745c5c3_Var18 string
 			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Rotate the secret"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 272, Col: 143}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 271, Col: 143}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 			if templ_7745c5c3_Err != nil {
@@ -689,7 +688,7 @@ func rotateCard(p RotationProps) templ.Component {
 			var templ_7745c5c3_Var20 string
 			templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Emergency rotation"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 275, Col: 165}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 274, Col: 165}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 			if templ_7745c5c3_Err != nil {
@@ -738,7 +737,7 @@ func rotateForm(p RotationProps, emergency, hint string) templ.Component {
 		var templ_7745c5c3_Var22 string
 		templ_7745c5c3_Var22, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL("/webhooks/" + p.WebhookID + "/rotate")).ResolveURL(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 282, Col: 83}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 281, Col: 83}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var22)
 		if templ_7745c5c3_Err != nil {
@@ -760,7 +759,7 @@ func rotateForm(p RotationProps, emergency, hint string) templ.Component {
 			var templ_7745c5c3_Var23 string
 			templ_7745c5c3_Var23, templ_7745c5c3_Err = templruntime.NewAttributeExpression(emergency).Resolve(ctx)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 285, Col: 58}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 284, Col: 58}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var23)
 			if templ_7745c5c3_Err != nil {
@@ -780,9 +779,9 @@ func rotateForm(p RotationProps, emergency, hint string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var24 string
-		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(hint)
+		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, hint))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 288, Col: 29}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 287, Col: 38}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 		if templ_7745c5c3_Err != nil {
@@ -820,7 +819,7 @@ func secretsCard(p RotationProps) templ.Component {
 		var templ_7745c5c3_Var26 string
 		templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Versions"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 294, Col: 90}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 293, Col: 90}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 		if templ_7745c5c3_Err != nil {
@@ -841,7 +840,7 @@ func secretsCard(p RotationProps) templ.Component {
 		var templ_7745c5c3_Var27 string
 		templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Verified counts the deliveries that are kept. Nothing is lost by an old version's end once it isn't seen any more; it ends by itself at the time shown."))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 297, Col: 186}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 296, Col: 186}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 		if templ_7745c5c3_Err != nil {
@@ -879,7 +878,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var29 string
 		templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Before"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 302, Col: 88}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 301, Col: 88}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 		if templ_7745c5c3_Err != nil {
@@ -892,7 +891,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var30 string
 		templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Started"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 307, Col: 42}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 306, Col: 42}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var30))
 		if templ_7745c5c3_Err != nil {
@@ -905,7 +904,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var31 string
 		templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Ended"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 308, Col: 40}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 307, Col: 40}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var31))
 		if templ_7745c5c3_Err != nil {
@@ -918,7 +917,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var32 string
 		templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Version"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 309, Col: 42}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 308, Col: 42}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 		if templ_7745c5c3_Err != nil {
@@ -931,7 +930,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var33 string
 		templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Taken up"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 310, Col: 55}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 309, Col: 55}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 		if templ_7745c5c3_Err != nil {
@@ -944,7 +943,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var34 string
 		templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "Lost secret"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 311, Col: 58}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 310, Col: 58}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 		if templ_7745c5c3_Err != nil {
@@ -957,7 +956,7 @@ func earlierCard(rows []Rotation) templ.Component {
 		var templ_7745c5c3_Var35 string
 		templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "State"))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 312, Col: 40}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 311, Col: 40}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 		if templ_7745c5c3_Err != nil {
@@ -984,7 +983,7 @@ func earlierCard(rows []Rotation) templ.Component {
 				var templ_7745c5c3_Var36 string
 				templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(each.By)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 321, Col: 37}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 320, Col: 37}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var36))
 				if templ_7745c5c3_Err != nil {
@@ -1010,7 +1009,7 @@ func earlierCard(rows []Rotation) templ.Component {
 			var templ_7745c5c3_Var37 string
 			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(versionText(each.Version))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 327, Col: 59}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 326, Col: 59}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var37))
 			if templ_7745c5c3_Err != nil {
@@ -1023,7 +1022,7 @@ func earlierCard(rows []Rotation) templ.Component {
 			var templ_7745c5c3_Var38 string
 			templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(each.Recovered.String())
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 328, Col: 70}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 327, Col: 70}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var38))
 			if templ_7745c5c3_Err != nil {
@@ -1036,7 +1035,7 @@ func earlierCard(rows []Rotation) templ.Component {
 			var templ_7745c5c3_Var39 string
 			templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(each.RefusedSecretLost.String())
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 329, Col: 81}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 328, Col: 81}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var39))
 			if templ_7745c5c3_Err != nil {

@@ -1,6 +1,8 @@
 package views_test
 
 import (
+	"path"
+	"strings"
 	"time"
 
 	"rollcall/views"
@@ -19,9 +21,10 @@ func exportStories() []story {
 		{ID: "2", Name: "batch-7-20261101-120000.jsonl", Picked: "items of batch 7", By: "alice", State: "expired", At: before(90 * time.Hour), EndedAt: before(90 * time.Hour), Rows: views.Known(8000), Bytes: views.Known(9_000_000), SHA256: "9f86d081884c7d65"},
 	}
 	one := func(row views.ExportRow, live bool) views.ExportProps {
+		row.Format = strings.TrimPrefix(path.Ext(row.Name), ".")
 		return views.ExportProps{
 			Layout: layout(row.Name, views.SectionExports, views.RoleAnalyst), ExportRow: row, Live: live, Self: "/exports/" + row.ID,
-			Choices: []string{"csv with what is known of each item", "Markdown", "cells safe for spreadsheets"},
+			Choices: []string{"what is known of each item", "Markdown", "cells safe for spreadsheets"},
 		}
 	}
 	form := views.NewExportProps{

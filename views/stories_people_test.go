@@ -86,8 +86,8 @@ func accountStory() views.AccountProps {
 		Layout: layout("Account", views.SectionAccount, views.RoleAnalyst), Zone: "Europe/Berlin", Theme: "dark",
 		Zones: []views.ZoneGroup{{Zones: []string{"UTC"}}, {Name: "Africa", Zones: []string{"Africa/Lagos"}}, {Name: "Europe", Zones: []string{"Europe/Berlin", "Europe/London"}}},
 		Sessions: []views.SessionRow{
-			{ID: "12", CreatedAt: before(time.Hour), LastSeen: now(), EndsAt: now().Add(167 * time.Hour), Source: "192.0.2.7", Browser: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", This: true},
-			{ID: "9", CreatedAt: before(50 * time.Hour), LastSeen: before(3 * time.Hour), EndsAt: now().Add(118 * time.Hour), Source: "2001:db8:1:2:3:4:5:6", Browser: hostile},
+			{ID: "12", CreatedAt: before(time.Hour), LastSeen: now(), EndsAt: now().Add(167 * time.Hour), Source: "192.0.2.7", Browser: "Firefox 140 on Linux", Agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", This: true},
+			{ID: "9", CreatedAt: before(50 * time.Hour), LastSeen: before(3 * time.Hour), EndsAt: now().Add(118 * time.Hour), Source: "2001:db8:1:2:3:4:5:6", Browser: hostile, Agent: hostile},
 			{ID: "8", CreatedAt: before(70 * time.Hour), LastSeen: before(9 * time.Hour), EndsAt: now().Add(98 * time.Hour)},
 		},
 	}

@@ -50,7 +50,7 @@ func preflightStories() []story {
 	poor.Notice = "This was read in another way meanwhile, so nothing was submitted. Look at it again."
 	poor.Lines = []views.PreflightLine{
 		{Number: 5, Original: "HTTPS://Shop.Sandbox.test:443/p/1", Reason: "is the same as line 1"},
-		{Number: 6, Original: "https://shop.sandbox.test/p/2", Reason: "its page was stored on 2026-11-27 at 09:12 UTC", StoredItem: "4711"},
+		{Number: 6, Original: "https://shop.sandbox.test/p/2", Reason: "its page was stored on 27 Nov 2026 at 09:12 UTC", StoredItem: "4711"},
 	}
 	return append([]story{
 		{"preflight", views.Preflight(faulty)}, {"preflight-fixed", views.Preflight(fixed)}, {"preflight-duplicates", views.Preflight(poor)},

@@ -28,6 +28,8 @@ func rerunStories() []story {
 	failures.Which, failures.URLs, failures.Jobs, failures.Requests = "failures", views.Known(37), views.Known(1), views.Known(37)
 	failures.Resolved, failures.Outstanding, failures.Name, failures.BatchName = views.Known(4), views.Known(0), hostile, hostile
 	failures.Errors = views.Errors{"name": "The name is over 200 characters."}
+	pruned := all
+	pruned.PrunedAt = before(40 * 24 * time.Hour)
 	none := failures
 	none.URLs, none.Failures, none.Errors = views.Known(0), views.Known(0), nil
 	crawl := all
@@ -37,6 +39,7 @@ func rerunStories() []story {
 		{"rerun-failures", views.Rerun(failures)},
 		{"rerun-nothing", views.Rerun(none)},
 		{"rerun-crawl", views.Rerun(crawl)},
+		{"rerun-pruned", views.Rerun(pruned)},
 	}
 }
 

@@ -28,7 +28,7 @@ const pseudo = "en-XA"
 var textFiles embed.FS
 
 // catalogs are read once, by language.
-var catalogs = sync.OnceValue(func() map[string]map[string]string {
+var catalogs = sync.OnceValue(func() map[string]map[string]phrase {
 	all, err := readCatalogs()
 	if err != nil {
 		panic(fmt.Sprintf("embedded texts: %v", err)) // Only a broken build can cause this.
@@ -36,18 +36,18 @@ var catalogs = sync.OnceValue(func() map[string]map[string]string {
 	return all
 })
 
-func readCatalogs() (map[string]map[string]string, error) {
+func readCatalogs() (map[string]map[string]phrase, error) {
 	files, err := textFiles.ReadDir("texts")
 	if err != nil {
 		return nil, fmt.Errorf("list the texts: %w", err)
 	}
-	all := make(map[string]map[string]string, len(files))
+	all := make(map[string]map[string]phrase, len(files))
 	for _, file := range files {
 		raw, err := textFiles.ReadFile(path.Join("texts", file.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("read the texts: %w", err)
 		}
-		texts := map[string]string{}
+		texts := map[string]phrase{}
 		if err := json.Unmarshal(raw, &texts); err != nil {
 			return nil, fmt.Errorf("read %s: %w", file.Name(), err)
 		}
@@ -106,15 +106,23 @@ func languageOf(ctx context.Context) string {
 // tr is an English text of the pages in the reader's language. What no
 // catalog has, such as a batch's own name, stays as it is.
 func tr(ctx context.Context, english string) string {
-	name := languageOf(ctx)
-	switch name {
+	return inLanguage(ctx, english, formOther, english)
+}
+
+// inLanguage is a plural form of a text that the catalogs have by a name.
+func inLanguage(ctx context.Context, name, form, english string) string {
+	switch lang := languageOf(ctx); lang {
 	case English:
 		return english
 	case pseudo:
+		if strings.HasPrefix(english, "[") {
+			return english // It is made of texts that were here already.
+		}
 		return "[" + english + "]"
+	default:
+		if text := catalogs()[lang][name][form]; text != "" {
+			return text
+		}
+		return english
 	}
-	if text, ok := catalogs()[name][english]; ok && text != "" {
-		return text
-	}
-	return english
 }

@@ -12,16 +12,24 @@ import (
 )
 
 // saidBy are the functions of package views that say their arguments, by which of them, to the reader through tr.
-var saidBy = map[string][]int{"tr": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}}
+var saidBy = map[string][]int{
+	"tr": {1}, "trf": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}, "passwordField": {2, 4}, "searchInput": {2}, "rotateForm": {2},
+	"exportButton": {3},
+}
+
+// saidFrom are the functions of package views that return what is said through tr.
+var saidFrom = []string{
+	"roleText", "rotationTitle", "word", "markText", "nothingAgain", "pickedTitle", "rerunHow", "formatName", "delimiterName", "formatWord", "sentIn",
+}
 
 // saidIn are the types whose lists of literals hold texts that are said through tr, by which of their fields.
-var saidIn = map[string][]int{"menuEntry": {3}, "keyText": {1}, "look": {2}}
+var saidIn = map[string][]int{"menuEntry": {3}, "keyText": {1}, "look": {2}, "Option": {1}}
 
 // said are the literal texts that people read: those of the pages, and the sentences that package web puts into them.
-// What is put together from parts at run time, such as "3 of 5 jobs", isn't among them.
-func said(t *testing.T) map[string]string {
+// What speaks of a number has a form for one and a form for others.
+func said(t *testing.T) map[string]any {
 	t.Helper()
-	want := map[string]string{}
+	want := map[string]any{}
 	for _, tree := range sources(t, "*.go") {
 		ast.Inspect(tree, func(n ast.Node) bool {
 			addSaid(t, want, n)
@@ -56,12 +64,19 @@ func sources(t *testing.T, pattern string) []*ast.File {
 }
 
 // addSaid adds what a call or a literal of package views says.
-func addSaid(t *testing.T, to map[string]string, n ast.Node) {
+func addSaid(t *testing.T, to map[string]any, n ast.Node) {
 	t.Helper()
 	switch n := n.(type) {
+	case *ast.FuncDecl:
+		if slices.Contains(saidFrom, n.Name.Name) {
+			returned(t, to, n)
+		}
 	case *ast.CallExpr:
 		if name, ok := n.Fun.(*ast.Ident); ok {
 			literals(t, to, n.Args, saidBy[name.Name])
+			if name.Name == "counted" {
+				forms(t, to, n.Args)
+			}
 		}
 	case *ast.CompositeLit:
 		if list, ok := n.Type.(*ast.ArrayType); ok {
@@ -80,7 +95,7 @@ func addSaid(t *testing.T, to map[string]string, n ast.Node) {
 
 // addSentences adds the texts of a file that are whole sentences or titles: of several words, the first one with a
 // capital, and without a verb of fmt. Errors and the log are not for readers of pages.
-func addSentences(t *testing.T, to map[string]string, tree *ast.File) {
+func addSentences(t *testing.T, to map[string]any, tree *ast.File) {
 	t.Helper()
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -126,8 +141,30 @@ func constant(t *testing.T, e ast.Expr) (string, bool) {
 	return "", false
 }
 
+// returned adds the texts that a function returns.
+func returned(t *testing.T, to map[string]any, f *ast.FuncDecl) {
+	t.Helper()
+	ast.Inspect(f, func(n ast.Node) bool {
+		if back, ok := n.(*ast.ReturnStmt); ok {
+			literals(t, to, back.Results, []int{0})
+		}
+		return true
+	})
+}
+
+// forms adds a text that speaks of a number, with the two forms that English has.
+func forms(t *testing.T, to map[string]any, args []ast.Expr) {
+	t.Helper()
+	one, ok := constant(t, args[2])
+	many, too := constant(t, args[3])
+	if !ok || !too {
+		t.Fatal("counted: want its texts written out where it is called")
+	}
+	to[many] = map[string]any{"one": one, "other": many}
+}
+
 // literals adds those of the expressions that are texts.
-func literals(t *testing.T, to map[string]string, from []ast.Expr, which []int) {
+func literals(t *testing.T, to map[string]any, from []ast.Expr, which []int) {
 	t.Helper()
 	for i, each := range from {
 		if text, ok := constant(t, each); ok && text != "" && slices.Contains(which, i) {

@@ -37,7 +37,7 @@ func TestCatalogHoldsEveryText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
+	got := map[string]any{}
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatal(err)
 	}

@@ -164,3 +164,17 @@ func kindText(kind string) string {
 	}
 	return sentence(kind)
 }
+
+// sentIn is how the URLs of a batch are sent, beside the number of the batch.
+func sentIn(kind string) string {
+	switch kind {
+	case "batch":
+		return "many URLs a job"
+	case "extract":
+		return "one URL a job"
+	case "crawl":
+		return "a crawl"
+	default:
+		return kindText(kind)
+	}
+}

@@ -41,7 +41,7 @@ func (s *Server) showAccount(c echo.Context, status int, props views.AccountProp
 		row := &rows[i]
 		props.Sessions = append(props.Sessions, views.SessionRow{
 			ID: idText(row.ID), CreatedAt: row.CreatedAt, LastSeen: row.LastSeenAt, EndsAt: row.ExpiresAt,
-			Source: row.Source, Browser: row.UserAgent, This: row.This,
+			Source: row.Source, Browser: browserName(row.UserAgent), Agent: row.UserAgent, This: row.This,
 		})
 	}
 	props.Zones = zoneGroups(props.Zone)

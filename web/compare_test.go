@@ -165,8 +165,8 @@ func TestCompareBatchesAndResults(t *testing.T) {
 		t.Errorf("the sum: got %q", got)
 	}
 	for kind, want := range map[string]string{
-		"lost": "https://a.example/4 Lost 6 B Failed", "recovered": "https://a.example/6 Recovered Failed 3 B", "new": "https://a.example/13 New – 6 B",
-		"gone": "https://a.example/5 Gone 6 B –", "failed": "https://a.example/2 Failed in both Failed Failed https://a.example/10 Failed in both Failed Failed",
+		"lost": "https://a.example/4 Lost 19 B Failed", "recovered": "https://a.example/6 Recovered Failed 3 B", "new": "https://a.example/13 New – 19 B",
+		"gone": "https://a.example/5 Gone 19 B –", "failed": "https://a.example/2 Failed in both Failed Failed https://a.example/10 Failed in both Failed Failed",
 		"missing": "https://a.example/3 No result Outstanding Outstanding https://a.example/7 No result Outstanding Outstanding https://a.example/11 No result Outstanding Outstanding",
 	} {
 		if got := v.get(asked.header.Get("Location") + "&kind=" + kind).text("[data-testid=compared] tbody"); got != want {

@@ -93,20 +93,21 @@ func (s *Server) export(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := views.ExportProps{ExportRow: exportRow(e, s.now()), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Choices: choiceWords(e.Choices), Begun: e.Claim}
+	props := views.ExportProps{ExportRow: exportRow(e, s.now()), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Begun: e.Claim}
+	props.Format, props.Choices = choiceWords(e.Choices)
 	if props.Layout, err = s.layout(c, e.Name, views.SectionExports); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Export(props))
 }
 
-// choiceWords says what goes into a file.
-func choiceWords(raw json.RawMessage) []string {
+// choiceWords says what format a file has, and what goes into it.
+func choiceWords(raw json.RawMessage) (string, []string) {
 	var choices pipeline.ExportChoices
 	if json.Unmarshal(raw, &choices) != nil {
-		return nil
+		return "", nil
 	}
-	words := []string{string(choices.Format) + " with what is known of each item"}
+	words := []string{"what is known of each item"}
 	for _, each := range []struct {
 		in   bool
 		text string
@@ -122,7 +123,7 @@ func choiceWords(raw json.RawMessage) []string {
 			words = append(words, each.text)
 		}
 	}
-	return words
+	return string(choices.Format), words
 }
 
 // exportsLive is GET /exports/live.

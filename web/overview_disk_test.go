@@ -74,6 +74,14 @@ func TestDiskOnTheOverview(t *testing.T) {
 	if p := v.get(path); !strings.Contains(p.text("[data-testid=pruned]"), "Only the counts") || strings.Contains(p.text("#batch-menu"), "Run again") {
 		t.Errorf("after: %q, %q", p.text("[data-testid=pruned]"), p.text("#batch-menu"))
 	}
+	// The page to run it again offers nothing that a press of it would be refused.
+	again := v.get(path + "/rerun?which=failures")
+	if !strings.Contains(again.text("[data-testid=plan]"), "were removed") || again.doc.Find("form[method=post]:not([action='/sign-out']), #which").Length() > 0 {
+		t.Errorf("run again: got %q", again.text("main"))
+	}
+	if p := v.submit(path+"/rerun", url.Values{"which": {"all"}, "name": {""}, "once": {"x"}}); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("run again: got %d", p.status)
+	}
 	other := b.seed(t, "Lately", 3)
 	if p := v.get("/compare/batches?a=" + idText(s.batch) + "&b=" + idText(other.batch)); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.text("main"), "were removed") {
 		t.Errorf("compare: got %d and %q", p.status, p.text("main"))

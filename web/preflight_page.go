@@ -103,7 +103,7 @@ func totalsInto(props *views.PreflightProps, sum pipeline.Totals) {
 	props.Submitted, props.Accepted, props.Fixed = known(sum.Submitted), known(sum.Accepted+sum.Fixed), known(sum.Fixed)
 	props.Duplicate, props.Invalid = known(sum.Duplicate), known(sum.Invalid)
 	for _, h := range sum.Hosts {
-		props.Hosts = append(props.Hosts, views.HostLines{Host: h.Host, URLs: known(h.Count)})
+		props.Hosts = append(props.Hosts, views.HostLines{Host: h.Host, Name: readableHost(h.Host), URLs: known(h.Count), Private: privateHost(h.Host)})
 	}
 	props.OtherHosts, props.OtherURLs = known(sum.OtherHosts), known(sum.OtherURLs)
 }

@@ -110,6 +110,9 @@ func (s *Server) showRerun(c echo.Context, status int, props views.RerunProps) e
 	if props.Once == "" {
 		props.Once = newToken()
 	}
+	if all.Batch.PrunedAt != nil {
+		props.PrunedAt = *all.Batch.PrunedAt
+	}
 	if props.Layout, err = s.layout(c, "Run again", views.SectionBatches); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestResolveAGroup(t *testing.T) {
 	b.exec(t, `UPDATE items SET error_message = 'status 404 after ' || id || ' ms' WHERE id <> $1 AND state = 'failed'`, failed[3])
 	batch := v.get(fmt.Sprintf("/batches/%d", s.batch))
 	groups := batch.doc.Find("[data-testid=groups] tbody tr")
-	if first := groups.First().Text(); groups.Length() != 2 || !strings.Contains(first, "status 404 after # ms") || !strings.Contains(first, "Resubmit these 3…") {
+	if first := groups.First().Text(); groups.Length() != 2 || !strings.Contains(first, "status 404 after # ms") || !strings.Contains(first, "Resubmit… NOT_FOUND") {
 		t.Fatalf("got %d groups, first %q", groups.Length(), first)
 	}
 	list := v.get(groups.First().Find("th a").First().AttrOr("href", ""))

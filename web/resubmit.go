@@ -265,13 +265,48 @@ func (s *Server) resubmitTicked(c echo.Context, ids []int64, before time.Time) (
 }
 
 func resubmittedLevel(done pipeline.Resubmitted) string {
-	if done.Items == 0 {
+	switch {
+	case len(done.Sealed) > 0:
+		return "warning"
+	case done.Items == 0:
 		return "info"
 	}
 	return "success"
 }
 
+// resubmittedText says what was sent, and what could not be.
 func resubmittedText(done pipeline.Resubmitted, more bool) string {
+	if len(done.Sealed) == 0 {
+		return sentText(done, more)
+	}
+	text := sealedText(done.Sealed)
+	if done.Items > 0 {
+		text = sentText(done, more) + " " + text
+	}
+	return text
+}
+
+// sealedShown is how many batches a sentence names.
+const sealedShown = 5
+
+// sealedText names the batches that were left alone for their headers.
+func sealedText(ids []int64) string {
+	names := make([]string, 0, sealedShown+1)
+	for _, id := range ids[:min(len(ids), sealedShown)] {
+		names = append(names, idText(id))
+	}
+	if more := len(ids) - sealedShown; more > 0 {
+		names = append(names, number(int64(more))+" more")
+	}
+	const why = " stayed failed: the custom headers were sealed with a key that is lost, and nothing is sent without them."
+	if len(ids) == 1 {
+		return "The URLs of batch " + names[0] + why
+	}
+	last := len(names) - 1
+	return "The URLs of the batches " + strings.Join(names[:last], ", ") + " and " + names[last] + why
+}
+
+func sentText(done pipeline.Resubmitted, more bool) string {
 	switch {
 	case done.Items == 0:
 		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more, or somebody resolved them since."

@@ -32,10 +32,17 @@ func PlainText(markdown, page []byte) string { return plainText(store.WholeText(
 func ReadableText(markdown, page []byte) string {
 	text := PlainText(markdown, page)
 	text = linkTarget.ReplaceAllString(text, "]")
+	text = rule.ReplaceAllString(text, "")
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("#*`|[]~>", r)
 	}), " ")
 }
+
+// rule is a line of Markdown that only draws one: below a heading, between the
+// rows of a table, or across the page.
+//
+//nolint:gochecknoglobals // A compiled pattern never changes.
+var rule = regexp.MustCompile(`(?m)^[ \t]*[-=_*:|][-=_*:| \t]*$`)
 
 // linkTarget is where a link or an image of Markdown leads.
 //

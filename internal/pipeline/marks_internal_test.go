@@ -84,7 +84,7 @@ func TestSearchTexts(t *testing.T) {
 	if got := searchable("a/b c.d/e “x” " + strings.Repeat("z", longestWord+1) + " 日本、語"); got != "a b c.d/e x 日本 語 " {
 		t.Errorf("searchable: got %q", got)
 	}
-	if got := ReadableText([]byte("# A [link](https://x.example/(a)b \"t\") and *more*\n\n| c |\n"), nil); got != "A link and more c" {
+	if got := ReadableText([]byte("# A [link](https://x.example/(a)b \"t\") and *more*\n---\n\n| c | d |\n| :---- | ------: |\n| - | a---b |\n- - -\n"), nil); got != "A link and more c d - a---b" {
 		t.Errorf("readable: got %q", got)
 	}
 }

@@ -185,7 +185,7 @@ func (r *lineReading) leaveOutStored(ctx context.Context) error {
 			r.leftAccepted++
 		}
 		line.Verdict, line.StoredItem, line.DuplicateOf = store.LineDuplicate, &page.ItemID, nil
-		line.Reason = "its page was stored on " + page.At.UTC().Format("2006-01-02 at 15:04 UTC")
+		line.Reason = "its page was stored on " + page.At.UTC().Format("2 Jan 2006 at 15:04 UTC")
 	}
 	return nil
 }

@@ -243,7 +243,7 @@ func TestPreflightLeavesOutWhatIsStored(t *testing.T) {
 		t.Errorf("totals: got %+v", sum)
 	}
 	got, err := f.store.PreflightLines(t.Context(), id, []store.LineVerdict{store.LineDuplicate}, 0, 1)
-	if err != nil || got[0].StoredItem == nil || !strings.Contains(got[0].Reason, "was stored on "+time.Now().UTC().Format("2006-01-")) {
+	if err != nil || got[0].StoredItem == nil || !strings.Contains(got[0].Reason, "was stored on "+time.Now().UTC().Format("2 Jan 2006")) {
 		t.Errorf("line 1: got %+v, %v", got, err)
 	}
 	row.Kind = first.Kind

@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"rollcall/store"
@@ -16,11 +18,15 @@ const resubmitGroup = 1000
 type Resubmitted struct {
 	Items, Jobs int64
 	BatchID     int64 // Of all of them; 0 when they are of several.
+	// Sealed are the batches whose custom headers this key doesn't open. They are
+	// never sent without them, so their items stay as they are.
+	Sealed []int64
 }
 
 // Resubmit sends failed or cancelled items again that still stand as planned, in
 // new jobs that join their lineage, and leaves any other alone: doing it twice
-// does it once. What an earlier job still brings home is stored all the same.
+// does it once. What an earlier job still brings home is stored all the same. A
+// batch that cannot be sent keeps no other from being.
 func (p *Pipeline) Resubmit(ctx context.Context, itemIDs []int64, as store.AsPlanned) (Resubmitted, error) {
 	var done Resubmitted
 	for len(itemIDs) > 0 {
@@ -48,8 +54,9 @@ type reopening struct {
 func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, as store.AsPlanned, done *Resubmitted) error {
 	var items, jobs int64
 	var all []*reopening
+	var sealed []int64
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		items, jobs, all = 0, 0, nil
+		items, jobs, all, sealed = 0, 0, nil, nil
 		locked, err := tx.LockEnded(ctx, ids, as)
 		if err != nil {
 			return err
@@ -60,11 +67,15 @@ func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, as store.AsPl
 				n++
 			}
 			r, err := p.reopen(ctx, tx, locked[:n])
-			if err != nil {
+			switch {
+			case errors.Is(err, ErrSealed):
+				sealed = append(sealed, locked[0].BatchID)
+			case err != nil:
 				return err
+			default:
+				items, jobs, all = items+int64(n), jobs+int64(len(r.parts)), append(all, r)
 			}
-			items, jobs = items+int64(n), jobs+int64(len(r.parts))
-			all, locked = append(all, r), locked[n:]
+			locked = locked[n:]
 		}
 		if err := p.auditResubmit(ctx, tx, all, jobs); err != nil {
 			return err
@@ -83,6 +94,11 @@ func (p *Pipeline) resubmitGroup(ctx context.Context, ids []int64, as store.AsPl
 	}
 	done.Items += items
 	done.Jobs += jobs
+	for _, id := range sealed {
+		if !slices.Contains(done.Sealed, id) {
+			done.Sealed = append(done.Sealed, id)
+		}
+	}
 	return nil
 }
 
@@ -100,7 +116,8 @@ func countReopened(ctx context.Context, tx store.Tx, all []*reopening, now time.
 	return nil
 }
 
-// reopen makes one batch's items outstanding, carried by new jobs.
+// reopen makes one batch's items outstanding, carried by new jobs. It returns
+// ErrSealed, having written nothing, when the batch's headers do not open.
 func (p *Pipeline) reopen(ctx context.Context, tx store.Tx, items []store.ReopenedItem) (*reopening, error) {
 	now := p.now()
 	b, err := tx.Batch(ctx, items[0].BatchID)

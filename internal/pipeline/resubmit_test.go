@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"rollcall/internal/pipeline"
@@ -65,6 +66,22 @@ func TestResubmitTwiceSendsOnce(t *testing.T) {
 	finish()
 	r.ended(b.ID)
 	r.balanced(b.ID)
+
+	// A batch whose headers went with a lost key is left alone, and keeps no neighbour from being sent.
+	lost, other := r.submit(store.KindExtract, sandbox.MadeURLs(2, 9)...), r.submit(store.KindExtract, sandbox.MadeURLs(2, 11)...)
+	r.ended(lost)
+	r.ended(other)
+	r.exec(`UPDATE batches SET headers_sealed = '\x00' WHERE id = $1`, lost)
+	third, err := r.pipe.Resubmit(t.Context(), append(r.itemIDs(lost), r.itemIDs(other)...), store.AsPlanned{})
+	if err != nil || third.Items != 2 || third.BatchID != other || !slices.Equal(third.Sealed, []int64{lost}) {
+		t.Errorf("got %+v, %v; want the two items of batch %d sent, and batch %d left for its headers", third, err, other, lost)
+	}
+	if n := r.number(`SELECT count(*) FROM items WHERE batch_id = $1 AND state <> 'failed'`, lost); n != 0 {
+		t.Errorf("%d items were touched whose headers are lost", n)
+	}
+	r.ended(other)
+	r.balanced(lost)
+	r.balanced(other)
 }
 
 func TestResubmitWithAFilterSendsOnlyWhatMatches(t *testing.T) {

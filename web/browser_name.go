@@ -1,0 +1,56 @@
+package web
+
+import (
+	"regexp"
+	"strings"
+)
+
+// browserNames are the marks of browsers in what they call themselves, those
+// first that also carry the marks of others.
+//
+//nolint:gochecknoglobals // Patterns that never change.
+var browserNames = []struct {
+	name string
+	mark *regexp.Regexp
+}{
+	{"Edge", regexp.MustCompile(`\bEdg(?:e|A|iOS)?/(\d+)`)},
+	{"Opera", regexp.MustCompile(`\bOPR/(\d+)`)},
+	{"Samsung Internet", regexp.MustCompile(`\bSamsungBrowser/(\d+)`)},
+	{"Firefox", regexp.MustCompile(`\b(?:Firefox|FxiOS)/(\d+)`)},
+	{"Chrome", regexp.MustCompile(`(?:Chrome|\bCriOS)/(\d+)`)},
+	{"Safari", regexp.MustCompile(`\bVersion/(\d+)[\d.]* .*\bSafari/`)},
+	{"curl", regexp.MustCompile(`^curl/(\d+)`)},
+}
+
+// systemMarks are the marks of operating systems, in the same order.
+//
+//nolint:gochecknoglobals // A list that never changes.
+var systemMarks = [][2]string{
+	{"Android", "Android"},
+	{"iPhone", "iPhone"},
+	{"iPad", "iPad"},
+	{"CrOS", "ChromeOS"},
+	{"Windows", "Windows"},
+	{"Mac OS X", "macOS"},
+	{"Linux", "Linux"},
+}
+
+// browserName is what a browser is in a person's words, such as "Firefox 140 on
+// Linux": a guess from its User-Agent header, which is given back as it is where
+// it says nothing known.
+func browserName(agent string) string {
+	for _, each := range browserNames {
+		found := each.mark.FindStringSubmatch(agent)
+		if found == nil {
+			continue
+		}
+		name := each.name + " " + found[1]
+		for _, system := range systemMarks {
+			if strings.Contains(agent, system[0]) {
+				return name + " on " + system[1]
+			}
+		}
+		return name
+	}
+	return agent
+}
