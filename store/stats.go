@@ -92,7 +92,7 @@ func (q Queries) OpenHours(ctx context.Context, now, since time.Time, limit int)
 	err := q.db.NewRaw(`SELECT g.hour FROM generate_series(
 			date_trunc('hour', greatest(?since::timestamptz, coalesce((SELECT created_at FROM batches ORDER BY created_at, id LIMIT 1), ?now)), 'UTC'),
 			date_trunc('hour', ?now::timestamptz, 'UTC'), '1 hour') AS g(hour)
-		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour AND s.rolled_at <= ?apart
+		WHERE NOT EXISTS (SELECT FROM hourly_stats s WHERE s.hour = g.hour AND s.hour >= date_trunc('hour', ?since::timestamptz, 'UTC') AND s.rolled_at <= ?apart
 			AND (s.closed OR s.rolled_at + ?rest * s.took_ms * interval '1 ms' > ?now))
 		ORDER BY g.hour DESC LIMIT ?limit`, named{"now": now, "since": since, "limit": limit, "rest": restFactor, "apart": now.Add(ClocksApart)}).Scan(ctx, &hours)
 	return hours, translate(err)

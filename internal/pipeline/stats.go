@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -38,10 +39,11 @@ func (p *Pipeline) RollUp(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	began := p.now()
-	hours, err := p.store.OpenHours(ctx, began, p.statsSince(began), rollUpMost)
+	hours, err := p.store.OpenHours(ctx, began, p.closed.since(began, p.statsSince(began)), rollUpMost)
 	if err != nil {
 		return 0, fmt.Errorf("look for hours to count: %w", err)
 	}
+	p.closed.found(began, hours)
 	for i, hour := range hours {
 		if err := p.rollUpHour(ctx, hour, since); err != nil {
 			return i, fmt.Errorf("count the hour of %s: %w", hour.Format(time.RFC3339), err)
@@ -51,6 +53,46 @@ func (p *Pipeline) RollUp(ctx context.Context) (int, error) {
 		}
 	}
 	return len(hours), nil
+}
+
+// closedHours is up to where this process has found all hours closed: they stay so, and a year of them isn't looked
+// through each minute.
+type closedHours struct {
+	mu     sync.Mutex
+	before time.Time
+	at     time.Time // When it was last asked.
+}
+
+// closedLater is within which hours are always looked at: one that is left alone for a while isn't closed yet.
+const closedLater = 24 * time.Hour
+
+// since is from where on to look, which is never before first.
+func (c *closedHours) since(now, first time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Before(c.at) {
+		c.before = time.Time{} // The clock was set back, and what it closed meanwhile is open.
+	}
+	c.at = now
+	if c.before.After(first) {
+		return c.before
+	}
+	return first
+}
+
+// found notes what a look found open.
+func (c *closedHours) found(now time.Time, open []time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(open) >= rollUpMost || now.Before(c.at) {
+		return // There may be older ones, or the look was by a clock that was set back since.
+	}
+	c.before = now.Add(-closedLater).Truncate(time.Hour)
+	for _, hour := range open {
+		if hour.Before(c.before) {
+			c.before = hour
+		}
+	}
 }
 
 // rollUpHour counts one hour. The time is taken before the counting: what it is

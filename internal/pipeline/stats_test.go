@@ -27,6 +27,7 @@ type statsRig struct {
 	mu       sync.Mutex
 	at       time.Time
 	replicas [2]*pipeline.Pipeline
+	client   *geonode.Client
 }
 
 func newStatsRig(t *testing.T) *statsRig {
@@ -37,15 +38,22 @@ func newStatsRig(t *testing.T) *statsRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
+	r.client = client
 	for i := range r.replicas {
-		r.replicas[i], err = pipeline.New(pipeline.Config{
-			Store: r.store, Vendor: client, Now: r.now, Key: bytes.Repeat([]byte{7}, 32), Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r.replicas[i] = r.newReplica()
 	}
 	return r
+}
+
+func (r *statsRig) newReplica() *pipeline.Pipeline {
+	r.t.Helper()
+	p, err := pipeline.New(pipeline.Config{
+		Store: r.store, Vendor: r.client, Now: r.now, Key: bytes.Repeat([]byte{7}, 32), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
 }
 
 // statsFirst is the first hour of the tests here.
@@ -335,7 +343,7 @@ func TestHoursBeforeAnUpgradeAreCountedInSteps(t *testing.T) {
 		t.Fatalf("without a batch: %d hours, want the present one", n)
 	}
 	r.exec(`INSERT INTO batches (name, kind, options, created_at) VALUES ('b', 'batch', '{}', $1)`, statsFirst.Add(-700*time.Hour))
-	p := r.replicas[0]
+	p := r.newReplica() // After the upgrade.
 	for i, want := range []int{500, 202, 1} {
 		n, err := p.RollUp(t.Context())
 		if err != nil || n != want {
