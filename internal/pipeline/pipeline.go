@@ -187,6 +187,7 @@ type Pipeline struct {
 	clock       clock
 	alarms      alarms
 	seen        seenBatches
+	closed      closedHours
 	seats       *seats // Of those who read preflights.
 
 	flushing sync.Mutex // One turn of FlushCalls at a time.
