@@ -18,6 +18,8 @@ type charges struct {
 	// came while a clock had jumped, showed it at another time than it was looked for, and was called again. Nothing
 	// else excuses a charge.
 	LostAnswer int
+	// GivenUp is how many URLs were charged once, by a job that was given up before it was found after a lost answer.
+	GivenUp int
 	// Counted is what Rollcall itself counts: charges of the jobs that it knows, beyond the first of each URL.
 	Counted int64
 	// miscounted is how many batches count something else than the vendor's books.
@@ -47,15 +49,21 @@ func (c *charges) known(t truth, b *store.Batch, answers []answer) {
 	}
 }
 
-// unknown counts what was charged by jobs that Rollcall doesn't know. again is how often each URL was called for once
-// more because a lost call was looked for in vain; wrong tells of a job's time whether a clock had jumped when it was made.
-func (c *charges) unknown(jobs []*sandbox.JobRecord, again map[string]int, wrong func(made time.Time) bool) {
+// unknown counts what was charged by jobs that Rollcall doesn't know. unpaid is how many items of each URL were charged by
+// no other job; again how often each was called for once more because a lost call was looked for in vain; wrong tells of
+// a job's time whether a clock had jumped when it was made.
+func (c *charges) unknown(jobs []*sandbox.JobRecord, unpaid, again map[string]int, wrong func(made time.Time) bool) {
 	left := make(map[string]int, len(again))
 	for _, job := range jobs {
-		paid, excused, jumped := 0, 0, wrong(job.AcceptedAt)
+		paid, excused, givenUp, jumped := 0, 0, 0, wrong(job.AcceptedAt)
 		for i := range job.Outcomes {
 			o := &job.Outcomes[i]
 			if o.Charged == 0 {
+				continue
+			}
+			if unpaid[o.URL] > 0 {
+				unpaid[o.URL]--
+				givenUp++
 				continue
 			}
 			paid += o.Charged
@@ -70,6 +78,11 @@ func (c *charges) unknown(jobs []*sandbox.JobRecord, again map[string]int, wrong
 		}
 		c.Twice += paid
 		c.LostAnswer += excused
+		c.GivenUp += givenUp
+		if givenUp > 0 {
+			c.tell("vendor job %s (%s of %d, made %s by its clock) is not known here: %d URLs were charged, and given up", job.ID, job.Kind,
+				len(job.Submitted), job.AcceptedAt.Format("15:04:05.000"), givenUp)
+		}
 		if paid > 0 {
 			c.tell("vendor job %s (%s of %d, made %s by its clock) is not known here: %d URLs were charged twice, %d of them called for again after an answer that was lost while a clock had jumped",
 				job.ID, job.Kind, len(job.Submitted), job.AcceptedAt.Format("15:04:05.000"), paid, excused)
@@ -170,7 +183,13 @@ func (d *drill) checkCharges(ctx context.Context, f *findings, books sandbox.Boo
 	if err != nil {
 		return err
 	}
-	f.charges.unknown(jobs, again, d.clockJumped)
+	truth, unpaid := newTruth(books), map[string]int{}
+	for _, a := range answers {
+		if truth.charged(a) == 0 {
+			unpaid[a.url]++
+		}
+	}
+	f.charges.unknown(jobs, unpaid, again, d.clockJumped)
 	var urls []string
 	for _, job := range jobs {
 		urls = append(urls, job.Submitted[0])

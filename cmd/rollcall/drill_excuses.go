@@ -35,11 +35,13 @@ func excuses() []excuse {
 		{regexp.MustCompile(`JobScheduler: Error scheduling jobs.*river_job_unique_idx`), nil, 0, 5},
 		// River tells so when it is told to end between an insert and its notice; whoever works looks by itself too.
 		{regexp.MustCompile(`Failed to send job insert notification.*context canceled`), []string{actTerm, actEnd}, termWithin, 5},
+		// It stops listening on a connection that it has closed by then.
+		{regexp.MustCompile(`notifier.Notifier: Error unlistening on topic.*conn closed`), []string{actTerm, actEnd}, termWithin, 5},
 		// River stops telling which tasks are done when that fails again and again; they are taken for stuck, and done again.
 		{regexp.MustCompile(`jobcompleter.BatchCompleter: Too many errors`), written, 30 * time.Second, 10},
 		// A wake of many jobs locks the tasks that they have, and River marks others of them as done. The one that Postgres
 		// ends of the two is made again.
-		{regexp.MustCompile(`jobcompleter.BatchCompleter: Completer error \(will retry.*SQLSTATE 40P01`), nil, 0, 5},
+		{regexp.MustCompile(`jobcompleter.BatchCompleter: Completer error \(will retry.*SQLSTATE 40P01`), nil, 0, 30},
 		// Jobs that the vendor lost are asked about until they are given up.
 		{regexp.MustCompile(`"msg":"alarm".*does not know more than a fifth`), []string{sandbox.FaultForget, sandbox.FaultKeyRevoked}, giveUpLate + time.Minute, 10},
 		{regexp.MustCompile(`"msg":"vendor account refused, calls paused"`), []string{sandbox.FaultKeyRevoked, sandbox.FaultBalanceOut}, 10 * time.Second, 50},

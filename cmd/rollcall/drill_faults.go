@@ -79,7 +79,7 @@ func (d *drill) problem(format string, args ...any) {
 	d.problems = append(d.problems, fmt.Sprintf(format, args...))
 }
 
-// killServer ends a server, which is started again, and waits until it is ready.
+// killServer ends a server, which is started again, and waits until it is ready and has had a while to work.
 func (d *drill) killServer(ctx context.Context, i int, sig syscall.Signal, how string) error {
 	server := d.servers[i]
 	for {
@@ -95,8 +95,19 @@ func (d *drill) killServer(ctx context.Context, i int, sig syscall.Signal, how s
 		if err != nil {
 			d.problem("%v", err)
 		}
-		return server.waitReady(ctx)
+		return d.letWork(ctx, server)
 	}
+}
+
+// letWork waits until a server that was killed is ready, and then for as long as that took: where starting is slow the
+// next kill, which may be due already, would otherwise find a server that has done nothing.
+func (d *drill) letWork(ctx context.Context, server *child) error {
+	began := d.now()
+	if err := server.waitReady(ctx); err != nil {
+		return err
+	}
+	pauseFor(ctx, d.now().Sub(began))
+	return nil
 }
 
 // killAtStep has a server kill itself at a step, one that the fewest have died at yet. Without the hooks, or when it
@@ -109,7 +120,7 @@ func (d *drill) killAtStep(ctx context.Context, a act) error {
 	if steps := d.rarest(server); len(steps) > 0 {
 		died, err := d.armed(ctx, server, steps)
 		if err != nil || died {
-			return errors.Join(err, server.waitReady(ctx))
+			return errors.Join(err, d.letWork(ctx, server))
 		}
 	}
 	return d.killServer(ctx, a.server, syscall.SIGKILL, actKill)

@@ -23,6 +23,7 @@ const drillHelp = `Ends with 0 when all is well, else with 1 and the problems in
   charged_twice_lost_answer  those of them that were called for again: an answer was lost while a clock had jumped, and then
                              looked for in vain
   charged_twice_counted      what Rollcall counts of them: all but those of jobs that it doesn't know
+  charged_given_up           URLs that were charged once, by a job that was given up before it was found after a lost answer
   vendor_calls               calls that the vendor got, by what they asked
   by_net                     stored URLs by what woke their job
   sandbox                    the vendor's books: jobs, deliveries, and URLs by how they ended

@@ -66,7 +66,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:#2b8a3e}.bad{c
 <tr><th>wrong content</th><td class="n">{{.R.WrongContent}}</td><td>stored with other bytes than the vendor's books have</td></tr>
 <tr><th>imbalance</th><td class="n">{{.R.Imbalance}}</td><td>counters that don't add up, or differ from their rows</td></tr>
 <tr><th>stuck</th><td class="n">{{.R.Stuck}}</td><td>not ended by the deadline</td></tr>
-<tr><th>charged twice</th><td class="n">{{.R.ChargedTwice}}</td><td>URLs that the vendor charged again, {{.R.LostAnswer}} of them called for again after a lost answer; Rollcall itself counts {{.R.ChargedCounted}}, of jobs that it knows</td></tr>
+<tr><th>charged twice</th><td class="n">{{.R.ChargedTwice}}</td><td>URLs that the vendor charged again, {{.R.LostAnswer}} of them called for again after a lost answer; Rollcall itself counts {{.R.ChargedCounted}}, of jobs that it knows; {{.R.ChargedGivenUp}} URLs were charged once, and given up before the job was found</td></tr>
 <tr><th>refused though valid</th><td class="n">{{.R.RefusedValid}}</td><td>deliveries; {{.R.RefusedSecretLost}} more were signed with a secret nobody saw, {{.R.RefusedKilled}} with one that died with a killed process; {{.R.Rotations}} rotations</td></tr>
 <tr><th>errors logged</th><td class="n">{{.R.ErrorsUnexplained}}</td><td>that no fault of the script explains; {{.R.ErrorsExplained}} that one does</td></tr>
 <tr><th>misbehaved</th><td class="n">{{.R.Misbehaved}}</td><td>things that did not go as they were told to: ends of processes, pages, parts of the script</td></tr>

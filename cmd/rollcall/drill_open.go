@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,6 +40,7 @@ type drill struct {
 	// Acts that would undo each other wait for each other.
 	killing, hooking   [3]sync.Mutex
 	postgres, webhooks sync.Mutex
+	rotating           atomic.Bool // A rotation is under way, or waits for the webhooks.
 
 	mu       sync.Mutex
 	timeline []happening

@@ -33,6 +33,7 @@ type drillReport struct {
 	RefusedKilled     int            `json:"refused_secret_killed"` // Signed with a secret that died with a process.
 	ChargedTwice      int            `json:"charged_twice"`
 	LostAnswer        int            `json:"charged_twice_lost_answer"` // Those of them that a lost answer excuses.
+	ChargedGivenUp    int            `json:"charged_given_up"`          // Charged once, and given up before the job was found.
 	ChargedCounted    int64          `json:"charged_twice_counted"`     // What Rollcall itself counts of them.
 	Leaks             leakReport     `json:"leaks"`
 	Asked             askedURLs      `json:"asked"`
@@ -155,16 +156,17 @@ func (d *drill) rollCall(ctx context.Context, took time.Duration) (*drillReport,
 // judge says whether all is well. Of what was charged twice only a lost answer is an excuse.
 func (r *drillReport) judge() {
 	wrong := r.Lost + r.Doubled + r.WrongContent + r.Imbalance + r.Stuck + r.RefusedValid + r.ErrorsUnexplained + r.Misbehaved
-	r.OK = wrong == 0 && r.Outstanding == 0 && r.ChargedTwice == r.LostAnswer && r.Leaks.Found == 0
+	r.OK = wrong == 0 && r.ChargedGivenUp == 0 && r.Outstanding == 0 && r.ChargedTwice == r.LostAnswer && r.Leaks.Found == 0
 }
 
 // take puts down what was found, in figures and, of each the first, in words.
 func (r *drillReport) take(f *findings, problems []string, explained int, unexplained []logError) {
 	r.Lost, r.Doubled, r.WrongContent, r.Imbalance, r.Stuck = f.Lost, f.Doubled, f.WrongContent, f.Imbalance, f.Stuck
 	r.ChargedTwice, r.LostAnswer, r.ChargedCounted = f.charges.Twice, f.charges.LostAnswer, f.charges.Counted
+	r.ChargedGivenUp = f.charges.GivenUp
 	r.ErrorsExplained, r.ErrorsUnexplained = explained, len(unexplained)
 	r.Misbehaved, r.Problems = len(problems), slices.Concat(problems, f.told)
-	if r.ChargedTwice > r.LostAnswer || f.charges.miscounted > 0 {
+	if r.ChargedTwice > r.LostAnswer || r.ChargedGivenUp > 0 || f.charges.miscounted > 0 {
 		r.Problems = append(r.Problems, f.charges.told...)
 	} else {
 		r.Notes = f.charges.told

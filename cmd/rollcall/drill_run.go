@@ -90,8 +90,8 @@ func (d *drill) play(ctx context.Context) error {
 }
 
 // turn keeps apart acts that would undo each other: those on one server, on Postgres, and on the webhooks. What it
-// returns ends the turn. A rotation doesn't wait for one under way, which it would only join: the script asks for them
-// faster than a vendor full of faults lets them end, and a queue of them would outlast it.
+// returns ends the turn. A rotation doesn't wait for another, which it would only join: the script asks for them faster
+// than a vendor full of faults lets them end, and a queue of them would outlast it.
 func (d *drill) turn(a act) (func(), bool) {
 	var of *sync.Mutex
 	switch a.kind {
@@ -102,7 +102,14 @@ func (d *drill) turn(a act) (func(), bool) {
 	case actRestart, actPGKill:
 		of = &d.postgres
 	case actRotate:
-		return d.webhooks.Unlock, d.webhooks.TryLock()
+		if !d.rotating.CompareAndSwap(false, true) {
+			return nil, false
+		}
+		d.webhooks.Lock()
+		return func() {
+			d.webhooks.Unlock()
+			d.rotating.Store(false)
+		}, true
 	case actSwitches, actRepair:
 		of = &d.webhooks
 	default:

@@ -38,8 +38,10 @@ const (
 	mixSize   = 5
 	// pgGap keeps deaths of Postgres apart, so that its keeper doesn't give it up.
 	pgGap = 90 * time.Second
-	// giveUpLate is late enough for jobs that do end, whatever happens to them.
-	giveUpLate = 8 * time.Minute
+	// giveUpLate is late enough for jobs that do end, whatever happens to them; what doesn't end is begun in the first
+	// quarter of a script, so that giving up comes soon after its end.
+	giveUpLate   = 12 * time.Minute
+	endlessUntil = 4
 	// bigClockStep bounds the steps of a clock: what a clock that was ahead put off waits for as long as that.
 	bigClockStep, smallClockStep = time.Minute, 15 * time.Second
 	repairGap                    = 10 * time.Second
@@ -182,8 +184,8 @@ func (s *scripting) addMixes() {
 			}
 			name := names[len(names)-1]
 			names = names[:len(names)-1]
-			// What is endless must be given up in time, and is therefore begun in the first half.
-			if rate, known := vendorRates()[name]; known && (at < s.length/2 || !slices.Contains(endless(), name)) {
+			// What is endless must be given up in time, and is therefore begun early.
+			if rate, known := vendorRates()[name]; known && (at < s.length/endlessUntil || !slices.Contains(endless(), name)) {
 				mix[name] = rate * (0.5 + s.dice.Float64())
 			}
 		}

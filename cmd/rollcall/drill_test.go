@@ -138,14 +138,18 @@ func TestDrillChargesAreURLs(t *testing.T) {
 		"the crawl":                {map[string]int{"s of s": 1, "s/1 of s": 1}, 2},
 	} {
 		var c charges
-		c.unknown(jobs, tt.again, func(time.Time) bool { return true })
+		c.unknown(jobs, nil, tt.again, func(time.Time) bool { return true })
 		if c.Twice != 6 || c.LostAnswer != tt.excused {
 			t.Errorf("%s: %d charged twice, %d excused, want 6 and %d: %q", name, c.Twice, c.LostAnswer, tt.excused, c.told)
 		}
 		c = charges{}
-		if c.unknown(jobs, tt.again, func(time.Time) bool { return false }); c.Twice != 6 || c.LostAnswer != 0 {
+		if c.unknown(jobs, nil, tt.again, func(time.Time) bool { return false }); c.Twice != 6 || c.LostAnswer != 0 {
 			t.Errorf("%s, with all clocks right: %d charged twice, %d excused, want 6 and none", name, c.Twice, c.LostAnswer)
 		}
+	}
+	var c charges
+	if c.unknown(jobs, map[string]int{"a": 1, "s/1": 1}, nil, func(time.Time) bool { return false }); c.Twice != 4 || c.GivenUp != 2 {
+		t.Errorf("of two URLs that nothing else was charged for: %d charged twice, %d given up, want 4 and 2", c.Twice, c.GivenUp)
 	}
 	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	mix := happening{From: start, To: start.Add(6 * time.Second), Kind: actVendor, Detail: "clock_skew=0.2,drop=0.3"}

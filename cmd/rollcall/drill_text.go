@@ -14,7 +14,8 @@ Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
            %d accepted = %d stored + %d failed + %d cancelled + %d outstanding
   asked:    %s
   wrong:    %d lost, %d doubled, %d with wrong content, %d out of balance, %d stuck
-  charged:  %d URLs twice, %d of them called for again after a lost answer; Rollcall itself counts %d, of jobs that it knows
+  charged:  %d URLs twice, %d of them called for again after a lost answer; Rollcall itself counts %d, of jobs that it knows;
+            %d URLs once, and given up before the job was found
   by net:   webhook %d, poll %d, reconcile %d, replay %d, sync %d
   vendor:   %d calls (%d submit, %d status, %d list, %d more pages of results, %d other); %d jobs; deliveries: %d arrived, %d dropped, %d sent twice
   secrets:  %d rotations; refused: %d good deliveries, %d signed with a secret nobody saw, %d with one that a killed process had
@@ -28,7 +29,7 @@ Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
 `,
 		r.Submitted, r.Invalid, r.Duplicate, r.Accepted, r.Accepted, r.Stored, r.Failed, r.Cancelled, r.Outstanding,
 		r.Asked.text(r.Submitted), r.Lost, r.Doubled, r.WrongContent, r.Imbalance, r.Stuck,
-		r.ChargedTwice, r.LostAnswer, r.ChargedCounted,
+		r.ChargedTwice, r.LostAnswer, r.ChargedCounted, r.ChargedGivenUp,
 		r.ByNet.Webhook, r.ByNet.Poll, r.ByNet.Reconcile, r.ByNet.Replay, r.ByNet.Sync,
 		r.VendorCalls.Total, r.VendorCalls.Submit, r.VendorCalls.Status, r.VendorCalls.List, r.VendorCalls.Results, r.VendorCalls.other(),
 		r.Sandbox.Jobs, r.Sandbox.Delivered, r.Sandbox.Dropped, r.Sandbox.Duplicated,
