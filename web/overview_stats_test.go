@@ -160,8 +160,8 @@ func (b *bench) verdictOfRuns(t *testing.T, now time.Time, since func(time.Time)
 	run(7*time.Hour-20*time.Second, 1) // The third in a row, within a demo's seconds.
 	since(now.Add(-10 * time.Hour))
 	run(6*time.Hour, 0)
-	for _, ago := range []time.Duration{50, 40} {
-		run(ago*time.Minute, 1)
+	for _, ago := range []time.Duration{50 * time.Minute, 40 * time.Minute} {
+		run(ago, 1)
 	}
 	b.exec(t, `INSERT INTO reconcile_runs (trigger, started_at, window_start, window_end) VALUES ('timer', $1, $1, $1)`, now.Add(-35*time.Minute)) // Killed.
 	since(now.Add(-10 * time.Hour))
