@@ -272,7 +272,7 @@ func TestPreflightOfAnySize(t *testing.T) {
 	b := setupIdle(t)
 	v := b.as(t, store.RoleAnalyst)
 	var lines strings.Builder
-	long := strings.Repeat("x", 140)
+	long := strings.Repeat("x", 600)
 	for i := range 30_000 {
 		fmt.Fprintf(&lines, "https://shop.example/products/%s/%d?ref=catalogue\r\n", long, i)
 	}
