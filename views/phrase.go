@@ -65,7 +65,7 @@ func formOf(name string, c Count) string {
 		return "few"
 	case cldr.Many:
 		return "many"
-	default:
-		return formOther
+	case cldr.Other:
 	}
+	return formOther
 }
