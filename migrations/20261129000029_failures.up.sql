@@ -5,8 +5,8 @@
 -- Not one transaction: each new index is built beside the old one, which keeps
 -- answering until then. Nobody waits for more than a moment, to read or to
 -- write. Each build reads items twice and waits for transactions that are older
--- than it, such as a dump: about a minute for ten million items on one disk.
--- Where it was broken off it begins anew.
+-- than it, such as a dump: minutes for tens of millions of items. Where it was
+-- broken off it begins anew.
 DROP INDEX CONCURRENTLY IF EXISTS items_failed_new_idx;
 --bun:split
 CREATE INDEX CONCURRENTLY items_failed_new_idx ON items (ended_at DESC, id DESC) INCLUDE (failure_group) WHERE state = 'failed';

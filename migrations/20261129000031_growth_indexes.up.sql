@@ -1,10 +1,10 @@
 -- What migrations 26 and 27 left for later, since it goes through large tables.
 -- Not one transaction: nobody waits for more than a moment, to read or to write.
 -- The check reads processed_events once, each index its table twice, and waits
--- for transactions that are older than it, such as a dump: together about two
--- minutes for ten million items and as many events on one disk. Whoever migrates
--- waits for it; other processes run on meanwhile. Where it was broken off it
--- begins anew, so what is half built goes first.
+-- for transactions that are older than it, such as a dump: minutes for tens of
+-- millions of items and events. Whoever migrates waits for it; other processes
+-- run on meanwhile. Where it was broken off it begins anew, so what is half
+-- built goes first.
 DO $$
 DECLARE
     half regclass;

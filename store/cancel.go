@@ -2,10 +2,15 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
 )
+
+// idsAtOnce is how many ids one statement names, of a list whose length nobody
+// bounds.
+const idsAtOnce = 1_000
 
 // Scope is what a person wants cancelled: a batch's jobs, or the jobs named.
 type Scope struct {
@@ -99,16 +104,27 @@ func (t Tx) CancelItemsOf(ctx context.Context, jobIDs []int64, code, message str
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}
+	ended := map[int64]int64{}
+	for part := range slices.Chunk(open, idsAtOnce) {
+		if err := t.cancelItems(ctx, part, code, message, now, ended); err != nil {
+			return nil, err
+		}
+	}
+	return ended, nil
+}
+
+// cancelItems ends locked items as cancelled and counts them by batch.
+func (t Tx) cancelItems(ctx context.Context, ids []int64, code, message string, now time.Time, ended map[int64]int64) error {
 	var rows []struct {
 		ID, BatchID, JobID int64
 	}
-	err = t.db.NewRaw(`UPDATE items SET state = 'cancelled', ended_at = ?, error_code = ?, error_message = ?,
+	err := t.db.NewRaw(`UPDATE items SET state = 'cancelled', ended_at = ?, error_code = ?, error_message = ?,
 			error_retryable = true WHERE id IN (?) RETURNING id, batch_id, current_job_id AS job_id`,
-		now, code, message, bun.List(open)).Scan(ctx, &rows)
+		now, code, message, bun.List(ids)).Scan(ctx, &rows)
 	if err != nil {
-		return nil, translate(err)
+		return translate(err)
 	}
-	ended, jobs, items := map[int64]int64{}, make([]int64, len(rows)), make([]int64, len(rows))
+	jobs, items := make([]int64, len(rows)), make([]int64, len(rows))
 	for i, r := range rows {
 		ended[r.BatchID]++
 		jobs[i], items[i] = r.JobID, r.ID
@@ -116,7 +132,7 @@ func (t Tx) CancelItemsOf(ctx context.Context, jobIDs []int64, code, message str
 	_, err = t.tx.Tx.ExecContext(ctx, `UPDATE job_items ji SET outcome = 'cancelled', error_code = $3, reported_at = $4
 		FROM unnest($1::bigint[], $2::bigint[]) AS e (job_id, item_id)
 		WHERE ji.job_id = e.job_id AND ji.item_id = e.item_id`, jobs, items, code, now)
-	return ended, translate(err)
+	return translate(err)
 }
 
 // FlaggedJob is an open job that a person wants cancelled.
@@ -138,8 +154,15 @@ func (t Tx) FlagJobs(ctx context.Context, s Scope, now time.Time) ([]FlaggedJob,
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	var out []FlaggedJob
-	err = t.db.NewRaw(`UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?)
-		WHERE id IN (?) RETURNING id, batch_id, kind, state`, now, bun.List(ids)).Scan(ctx, &out)
-	return out, translate(err)
+	out := make([]FlaggedJob, 0, len(ids))
+	for part := range slices.Chunk(ids, idsAtOnce) {
+		var flagged []FlaggedJob
+		err := t.db.NewRaw(`UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?)
+			WHERE id IN (?) RETURNING id, batch_id, kind, state`, now, bun.List(part)).Scan(ctx, &flagged)
+		if err != nil {
+			return nil, translate(err)
+		}
+		out = append(out, flagged...)
+	}
+	return out, nil
 }

@@ -79,11 +79,11 @@ func asProblem(err error) *problem {
 			text: "More was sent than is taken at once (" + strconv.FormatInt(tooLarge.Limit>>10, 10) + " KiB).", cause: err,
 		}
 	case errors.As(err, &refused):
-		text := ""
-		for _, each := range refused.Fields {
-			text += sentence(each.Message) + " "
+		text := make([]string, len(refused.Fields))
+		for i, each := range refused.Fields {
+			text[i] = sentence(each.Message)
 		}
-		return &problem{status: http.StatusUnprocessableEntity, title: "That can't be done", text: strings.TrimSpace(text), cause: err}
+		return &problem{status: http.StatusUnprocessableEntity, title: "That can't be done", text: strings.Join(text, " "), cause: err}
 	case errors.Is(err, store.ErrNotFound):
 		return asProblem(notFound())
 	case store.IsAway(err):

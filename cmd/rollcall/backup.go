@@ -111,7 +111,14 @@ func (c *restoreCmd) restore(ctx context.Context, s *stack) error {
 		return err
 	}
 	tool.Stdin = file
-	return runTool(tool)
+	if err := runTool(tool); err != nil {
+		return err
+	}
+	newer, err := newerSchema(ctx, s.dsn)
+	if err == nil && newer != "" {
+		s.log.WarnContext(ctx, newer)
+	}
+	return err
 }
 
 // emptyDatabase refuses a database that holds a table or a view of anybody's, in whatever schema; those that an extension

@@ -151,6 +151,13 @@ func (s *stack) openStore(ctx context.Context) error {
 	if err := migrations.Check(ctx, s.dsn); err != nil {
 		return fmt.Errorf("check the schema: %w", err)
 	}
+	newer, err := newerSchema(ctx, s.dsn)
+	if err != nil {
+		return err
+	}
+	if newer != "" {
+		s.log.WarnContext(ctx, newer)
+	}
 	return s.connect(ctx)
 }
 

@@ -42,7 +42,14 @@ func (d *doctor) examineDatabase(ctx context.Context) bool {
 	if errors.Is(err, migrations.ErrNotMigrated) {
 		err = fmt.Errorf("%w; rollcall migrate up brings it up to date", err)
 	}
-	return d.note("schema", fmt.Sprintf("it is that of release %d", migrations.Release), err)
+	detail, newer := fmt.Sprintf("it is that of release %d", migrations.Release), ""
+	if err == nil {
+		newer, err = newerSchema(ctx, d.dsn)
+	}
+	if newer != "" {
+		detail = "warning: " + newer
+	}
+	return d.note("schema", detail, err)
 }
 
 // findDatabase is shareDatabase, except that it makes no new one.

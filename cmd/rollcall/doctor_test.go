@@ -51,9 +51,12 @@ func TestDoctor(t *testing.T) {
 		VALUES ('replacedreplacedreplaced', 'batch_completed', 'https://desk.example/webhooks/geonode/replacedreplacedreplaced', 'gone', now(), now())`); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := d.store.SQL().ExecContext(t.Context(), `INSERT INTO bun_migrations (name, group_id) VALUES ('20991231000001', 99)`); err != nil {
+		t.Fatal(err)
+	}
 	for check, f := range examine(t, d, 0, nil) {
-		if f.Status != statusOK {
-			t.Errorf("%s: got %+v, want ok", check, f)
+		if f.Status != statusOK || strings.HasPrefix(f.Detail, "warning: a newer release") != (check == "schema") {
+			t.Errorf("%s: got %+v, want ok, and a warning of the schema", check, f)
 		}
 	}
 	d.findProblems(t)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -33,4 +34,17 @@ func (s *stack) schemaReady() func(context.Context) error {
 		}
 		return nil
 	}
+}
+
+// newerSchema says that a newer release has migrated a database on which this one can run all the same; "" when none has.
+func newerSchema(ctx context.Context, dsn string) (string, error) {
+	newer, err := migrations.Newer(ctx, dsn)
+	if err != nil {
+		return "", fmt.Errorf("look for migrations of a newer release: %w", err)
+	}
+	if len(newer) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("a newer release of Rollcall has migrated this database (%d migrations from %s on); while an upgrade rolls that is so, else run the newer one",
+		len(newer), newer[0]), nil
 }

@@ -53,7 +53,14 @@ func TestServeRefusesAnotherKey(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	d.vars["ROLLCALL_SECRET_KEY"] = strings.Repeat("cd", 32)
+	// Nor does what a newer release added go unsaid, on which this one can run.
+	if _, err := d.store.SQL().ExecContext(t.Context(), `INSERT INTO bun_migrations (name, group_id) VALUES ('20991231000001', 99)`); err != nil {
+		t.Fatal(err)
+	}
 	got := rollcall(t, envOf(d.vars), "serve")
+	if !strings.Contains(got.errOut, "a newer release of Rollcall has migrated this database (1 migrations from 20991231000001 on)") {
+		t.Errorf("got %+v, want a warning of a newer schema", got)
+	}
 	if got.code != 1 || !strings.Contains(got.errOut, "not the key that this database was begun with") {
 		t.Errorf("got %+v", got)
 	}

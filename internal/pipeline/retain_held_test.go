@@ -3,8 +3,8 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +120,7 @@ func (r *rig) wantWhole(going, job, whole int64) {
 // of it is outstanding or at the vendor, a schedule runs it again, a replay has
 // its jobs before it, a file of it is being made, a comparison waits, or a call
 // is in doubt that was made before its end. What began to go is good for nothing
-// else, and ends, also after an interruption, whatever becomes of its neighbours.
+// else, and ends, also after an interruption, whatever becomes of those beside it.
 func TestWhatIsStillNeededIsNotPruned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: pruning})
@@ -145,9 +145,9 @@ func TestWhatIsStillNeededIsNotPruned(t *testing.T) {
 	r.exec(`UPDATE replays SET state = 'cancelled', ended_at = now() WHERE id = $1`, replay)
 	stuck, _ := r.longAgo("stuck", "settled", 1)
 	r.exec(`UPDATE batches SET pruned_at = now() - interval '1 hour' WHERE id = $1`, stuck)
-	r.failing(`BEFORE DELETE ON items FOR EACH ROW WHEN (OLD.batch_id = ` + fmt.Sprint(stuck) + `)`)
+	r.failing(`BEFORE DELETE ON items FOR EACH ROW WHEN (OLD.batch_id = ` + strconv.FormatInt(stuck, 10) + `)`)
 	done, err := r.pipe.Retain(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "batch "+fmt.Sprint(stuck)) || done != (pipeline.Kept{Items: 1, Jobs: 1, Batches: 1}) {
+	if err == nil || !strings.Contains(err.Error(), "batch "+strconv.FormatInt(stuck, 10)) || done != (pipeline.Kept{Items: 1, Jobs: 1, Batches: 1}) {
 		t.Errorf("beside one that can't be removed: %+v, %v", done, err)
 	}
 	kept[replayed], kept[stuck] = "0 0 0 0 ", "1 1 0 0 "
