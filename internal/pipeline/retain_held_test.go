@@ -30,10 +30,10 @@ func (r *rig) longAgo(name, jobState string, items int) (int64, int64) {
 }
 
 // marks begins to prune and returns how many batches that marked.
-func (r *rig) marks(limit int) int64 {
+func (r *rig) marks(ctx context.Context, limit int) int64 {
 	r.t.Helper()
 	var n int64
-	err := r.store.InTx(r.t.Context(), func(ctx context.Context, tx store.Tx) error {
+	err := r.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
 		n, err = tx.BeginPruning(ctx, time.Now().Add(-100*24*time.Hour), time.Now(), limit)
 		return err
@@ -56,7 +56,7 @@ func (r *rig) held(batch int64) {
 		"a comparison": {`INSERT INTO comparisons (a_batch_id, b_batch_id, state, asked_at) SELECT $1, max(id), 'waiting', now() FROM batches`, `DELETE FROM comparisons`},
 	} {
 		r.exec(each[0], batch)
-		if n := r.marks(10); n != 0 {
+		if n := r.marks(r.t.Context(), 10); n != 0 {
 			r.t.Errorf("with %s: %d marked", what, n)
 		}
 		r.exec(each[1])
@@ -65,7 +65,7 @@ func (r *rig) held(batch int64) {
 		if err := tx.HoldBatches(ctx); err != nil {
 			return err
 		}
-		if n := r.marks(10); n != 0 {
+		if n := r.marks(ctx, 10); n != 0 {
 			r.t.Errorf("while batches are held: %d marked", n)
 		}
 		return nil
@@ -170,7 +170,7 @@ func (r *rig) goes(free, job, whole int64) {
 	// A file of another batch keeps only that.
 	r.exec(`INSERT INTO exports (made_by, created_at, state, name, picked, filter, choices, expires_at, held)
 		VALUES ('x', now(), 'running', 'x', 'x', jsonb_build_object('filter', jsonb_build_object('batch', $1::bigint)), '{}', now(), true)`, whole)
-	if n := r.marks(1); n != 1 {
+	if n := r.marks(r.t.Context(), 1); n != 1 {
 		t.Fatalf("began %d", n)
 	}
 	err := r.store.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error {
@@ -214,7 +214,7 @@ func TestDeliveryOfAJobThatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: pruning})
 	batch, job := r.longAgo("late", "settled", 0)
-	if n := r.marks(1); n != 1 {
+	if n := r.marks(r.t.Context(), 1); n != 1 {
 		t.Fatalf("began %d", n)
 	}
 	delivery, err := r.store.SQL().BeginTx(t.Context(), nil)
