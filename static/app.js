@@ -115,6 +115,7 @@
     const windows = new BroadcastChannel("rollcall-live");
     const others = new Map(); // The other windows in sight: when each was used last, and was heard of.
     let used = 0; // When this one was; 0 while it is out of sight or needs no stream.
+    let ready = false; // htmx has looked at the page: what is triggered before would be lost.
     let over = false; // The stream said that nothing more will come.
     let following = false;
     let connection = null;
@@ -142,7 +143,7 @@
     }
 
     function use() {
-      if (over || document.hidden) return;
+      if (!ready || over || document.hidden) return;
       used = Date.now();
       tell(true);
       decide();
@@ -184,7 +185,12 @@
       if (used > 0) tell(false);
       decide();
     }, sayEvery);
-    document.addEventListener("DOMContentLoaded", () => setTimeout(use)); // htmx looks at the page first.
+    document.addEventListener("DOMContentLoaded", () =>
+      setTimeout(() => {
+        ready = true; // htmx began to wait for its turn before.
+        use();
+      }),
+    );
   }
 
   // ---- Copying ----
