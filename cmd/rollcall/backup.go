@@ -116,7 +116,7 @@ func (c *restoreCmd) restore(ctx context.Context, s *stack) error {
 	}
 	newer, err := newerSchema(ctx, s.dsn)
 	if err == nil && newer != "" {
-		s.log.WarnContext(ctx, newer)
+		s.log.WarnContext(ctx, "schema of a newer release", slog.String("detail", newer))
 	}
 	return err
 }

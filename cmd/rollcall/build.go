@@ -156,7 +156,7 @@ func (s *stack) openStore(ctx context.Context) error {
 		return err
 	}
 	if newer != "" {
-		s.log.WarnContext(ctx, newer)
+		s.log.WarnContext(ctx, "schema of a newer release", slog.String("detail", newer))
 	}
 	return s.connect(ctx)
 }

@@ -13,7 +13,8 @@ import (
 func completedRig(t *testing.T, n int) (*rig, []int64) {
 	t.Helper()
 	r := newRig(t, setup{noWebhooks: true, pipeline: asleep})
-	return r, r.openJobs(n)
+	jobs := r.openJobs(n)
+	return r, jobs
 }
 
 // together is another process that looks at jobs at once and commits what they

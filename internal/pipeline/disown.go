@@ -96,7 +96,7 @@ func (r rekeying) fits(ctx context.Context, tx store.Tx) (bool, error) {
 			return false, err
 		}
 		_, err = r.after.open(keyCheck, raw)
-		return err == nil, nil //nolint:nilerr // That it doesn't open is the answer.
+		return err == nil, nil // That it does not open is the answer.
 	}
 	try := rekeying{before: r.after, after: r.after, now: r.now}
 	_, err = try.secrets(ctx, tx)

@@ -67,7 +67,7 @@ func TestResubmitTwiceSendsOnce(t *testing.T) {
 	r.ended(b.ID)
 	r.balanced(b.ID)
 
-	// A batch whose headers went with a lost key is left alone, and keeps no neighbour from being sent.
+	// A batch whose headers went with a lost key is left alone, and keeps no neighbor from being sent.
 	lost, other := r.submit(store.KindExtract, sandbox.MadeURLs(2, 9)...), r.submit(store.KindExtract, sandbox.MadeURLs(2, 11)...)
 	r.ended(lost)
 	r.ended(other)
