@@ -9,6 +9,8 @@ DO $$
 DECLARE
     half regclass;
 BEGIN
+    -- It asks for the table, with everybody who comes later waiting behind it.
+    PERFORM set_config('lock_timeout', '2s', true);
     FOR half IN SELECT i.indexrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
         WHERE NOT i.indisvalid AND c.relname IN ('result_versions_job_idx', 'processed_events_pruned_idx', 'items_waiting_code_idx', 'items_resolved_code_idx')
     LOOP

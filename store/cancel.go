@@ -142,27 +142,21 @@ type FlaggedJob struct {
 	State       JobState
 }
 
-// FlagJobs notes on the scope's open jobs that a person wants them cancelled,
-// and returns them.
-func (t Tx) FlagJobs(ctx context.Context, s Scope, now time.Time) ([]FlaggedJob, error) {
+// FlagJobs notes on the scope's open jobs behind an id, at most limit of them,
+// that a person wants them cancelled, and returns them by id.
+func (t Tx) FlagJobs(ctx context.Context, s Scope, after int64, limit int, now time.Time) ([]FlaggedJob, error) {
 	if s.empty() {
 		return nil, nil
 	}
 	where, args := s.jobs()
-	ids, err := t.lock(ctx, `SELECT j.id FROM jobs j WHERE `+where+` AND j.state IN ('calling', 'uncertain', 'accepted')
-		ORDER BY j.id FOR NO KEY UPDATE`, args)
+	args["after"], args["limit"] = after, limit
+	ids, err := t.lock(ctx, `SELECT j.id FROM jobs j WHERE `+where+` AND j.id > ?after AND j.state IN ('calling', 'uncertain', 'accepted')
+		ORDER BY j.id LIMIT ?limit FOR NO KEY UPDATE`, args)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	out := make([]FlaggedJob, 0, len(ids))
-	for part := range slices.Chunk(ids, idsAtOnce) {
-		var flagged []FlaggedJob
-		err := t.db.NewRaw(`UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?)
-			WHERE id IN (?) RETURNING id, batch_id, kind, state`, now, bun.List(part)).Scan(ctx, &flagged)
-		if err != nil {
-			return nil, translate(err)
-		}
-		out = append(out, flagged...)
-	}
-	return out, nil
+	var flagged []FlaggedJob
+	err = t.db.NewRaw(`WITH f AS (UPDATE jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?)
+		WHERE id IN (?) RETURNING id, batch_id, kind, state) SELECT * FROM f ORDER BY id`, now, bun.List(ids)).Scan(ctx, &flagged)
+	return flagged, translate(err)
 }

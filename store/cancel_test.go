@@ -26,13 +26,20 @@ func TestCancelOfALargeBatch(t *testing.T) {
 	watched := *s
 	store.Watch(&watched, func(query string) { longest = max(longest, len(query)) })
 	inTx(t, &watched, func(ctx context.Context, tx store.Tx) error {
-		flagged, err := tx.FlagJobs(ctx, store.Scope{BatchID: batch}, time.Now())
-		if err != nil {
-			return err
+		flagged, after := 0, int64(0)
+		for some := []store.FlaggedJob{{}}; len(some) > 0; {
+			var err error
+			if some, err = tx.FlagJobs(ctx, store.Scope{BatchID: batch}, after, 1000, time.Now()); err != nil {
+				return err
+			}
+			flagged += len(some)
+			for _, j := range some {
+				after = j.ID
+			}
 		}
 		ended, err := tx.CancelItemsOf(ctx, []int64{job}, "X", "x", time.Now())
-		if len(flagged) != many || ended[batch] != many {
-			t.Errorf("%d jobs are flagged and %d items ended, want %d of each", len(flagged), ended[batch], many)
+		if flagged != many || ended[batch] != many {
+			t.Errorf("%d jobs are flagged and %d items ended, want %d of each", flagged, ended[batch], many)
 		}
 		return err
 	})

@@ -105,7 +105,7 @@ func moves() []move {
 			return len(jobs) == 1, err
 		}},
 		{"flag", append(calling[:2:2], store.JobAccepted), "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
-			jobs, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{id}}, now)
+			jobs, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{id}}, 0, 10, now)
 			return len(jobs) == 1, err
 		}},
 		{"split", before, store.JobSplit, end(store.JobSplit)},

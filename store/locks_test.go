@@ -67,7 +67,7 @@ func lockingJobs() []locking {
 			return ids(tx.WakeListed(ctx, []int64{job}, now, now.Add(time.Hour)))
 		}},
 		{"FlagJobs", store.JobCalling, store.ItemOutstanding, func(ctx context.Context, tx store.Tx, job, _ int64) (bool, error) {
-			got, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{job}}, now)
+			got, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{job}}, 0, 10, now)
 			return len(got) == 1, err
 		}},
 		{"WithdrawJobs", store.JobIntended, store.ItemOutstanding, func(ctx context.Context, tx store.Tx, job, _ int64) (bool, error) {
@@ -130,7 +130,7 @@ func TestMovesOfOneRowAtOnceEachEnd(t *testing.T) {
 		run   func(ctx context.Context, tx store.Tx, job int64) error
 	}{
 		"FlagJobs": {store.JobAccepted, func(ctx context.Context, tx store.Tx, job int64) error {
-			_, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{job}}, now)
+			_, err := tx.FlagJobs(ctx, store.Scope{JobIDs: []int64{job}}, 0, 10, now)
 			return err
 		}},
 		"WithdrawJobs": {store.JobIntended, func(ctx context.Context, tx store.Tx, job int64) error {

@@ -8,7 +8,7 @@ import (
 // Arrival is a verified delivery on its way into a group.
 type Arrival struct {
 	Delivery
-	// Known and First are filled in by Arrive.
+	// KnownJob and First are filled in by Arrive.
 	KnownJob int64 // The job it is about; zero when not known (yet).
 	First    bool  // It made the processed event.
 }
@@ -153,8 +153,10 @@ func (t Tx) claimKnown(ctx context.Context, group []*Arrival) (map[string]int64,
 	}
 	rows, err := t.tx.Tx.QueryContext(ctx, `WITH known AS (
 			SELECT id, vendor_job_id FROM jobs WHERE vendor_job_id = ANY ($1)),
-		claimed AS (UPDATE processed_events pe SET state = 'claimed', job_id = known.id FROM known
-			WHERE pe.vendor_job_id = known.vendor_job_id AND pe.state <> 'claimed')
+		waiting AS MATERIALIZED (SELECT pe.vendor_job_id, known.id FROM processed_events pe JOIN known USING (vendor_job_id)
+			WHERE pe.state <> 'claimed' ORDER BY pe.vendor_job_id FOR NO KEY UPDATE OF pe),
+		claimed AS (UPDATE processed_events pe SET state = 'claimed', job_id = w.id FROM waiting w
+			WHERE pe.vendor_job_id = w.vendor_job_id)
 		SELECT id, vendor_job_id FROM known ORDER BY id`, ids)
 	if err != nil {
 		return nil, translate(err)

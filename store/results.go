@@ -16,8 +16,8 @@ func (t Tx) insertResults(ctx context.Context, results []*Result) error {
 	for len(results) > 0 {
 		var c resultColumns
 		n, size := 0, 0
-		for n < len(results) && (n == 0 || size+contentSize(results[n]) <= resultsBytes) {
-			size += contentSize(results[n])
+		for n < len(results) && (n == 0 || size+results[n].Size() <= resultsBytes) {
+			size += results[n].Size()
 			c.add(results[n])
 			n++
 		}
@@ -29,9 +29,8 @@ func (t Tx) insertResults(ctx context.Context, results []*Result) error {
 	return nil
 }
 
-func contentSize(r *Result) int {
-	return len(r.Markdown) + len(r.HTML) + len(r.Links) + len(r.Metadata)
-}
+// Size is how many bytes of content there are.
+func (r *Result) Size() int { return len(r.Markdown) + len(r.HTML) + len(r.Links) + len(r.Metadata) }
 
 // resultColumns are results turned on their side, as unnest takes them.
 type resultColumns struct {

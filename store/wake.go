@@ -79,10 +79,11 @@ func (t Tx) ClaimHeld(ctx context.Context, vendorJobIDs []string) ([]int64, erro
 		return nil, nil
 	}
 	var ids []int64
-	err := t.db.NewRaw(`UPDATE processed_events pe SET state = 'claimed', job_id = j.id
-		FROM jobs j WHERE j.vendor_job_id = pe.vendor_job_id AND pe.state IN ('held', 'foreign')
-		  AND pe.vendor_job_id IN (?)
-		RETURNING j.id`, bun.List(vendorJobIDs)).Scan(ctx, &ids)
+	err := t.db.NewRaw(`WITH waiting AS MATERIALIZED (SELECT pe.vendor_job_id, j.id FROM processed_events pe
+			JOIN jobs j ON j.vendor_job_id = pe.vendor_job_id WHERE pe.state IN ('held', 'foreign') AND pe.vendor_job_id IN (?)
+			ORDER BY pe.vendor_job_id FOR NO KEY UPDATE OF pe)
+		UPDATE processed_events pe SET state = 'claimed', job_id = w.id FROM waiting w WHERE pe.vendor_job_id = w.vendor_job_id
+		RETURNING w.id`, bun.List(vendorJobIDs)).Scan(ctx, &ids)
 	return ids, translate(err)
 }
 

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -120,9 +121,7 @@ func inLanguage(ctx context.Context, name, form, english string) string {
 		}
 		return "[" + english + "]"
 	default:
-		if text := catalogs()[lang][name][form]; text != "" {
-			return text
-		}
-		return english
+		forms := catalogs()[lang][name]
+		return cmp.Or(forms[form], forms[formOther], english)
 	}
 }

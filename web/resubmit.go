@@ -298,7 +298,7 @@ func sealedText(ids []int64) string {
 	if more := len(ids) - sealedShown; more > 0 {
 		names = append(names, number(int64(more))+" more")
 	}
-	const why = " stayed failed: the custom headers were sealed with a key that is lost, and nothing is sent without them."
+	const why = " stay as they are: the custom headers were sealed with a key that is lost, and nothing is sent without them."
 	if len(ids) == 1 {
 		return "The URLs of batch " + names[0] + why
 	}

@@ -87,7 +87,7 @@ func TestResubmitMatching(t *testing.T) {
 	}
 	b.pipeline.sealed = []int64{7, 9}
 	v.submit("/resubmit", form)
-	if note := v.get("/failures").text(".note-warning"); !strings.Contains(note, "1 URL was resubmitted. The URLs of the batches 7 and 9 stayed failed") {
+	if note := v.get("/failures").text(".note-warning"); !strings.Contains(note, "1 URL was resubmitted. The URLs of the batches 7 and 9 stay as they are") {
 		t.Errorf("note: got %q, want the batches that can't be sent", note)
 	}
 	if link := v.get(fmt.Sprintf("/batches/%d/items?state=failed", other.batch)).doc.Find(fmt.Sprintf("a[href='/resubmit?all=1&standing=all&batch=%d']", other.batch)); link.Length() != 1 {

@@ -235,7 +235,7 @@ func (s *stack) pipelineConfig(key []byte) pipeline.Config {
 			MaxAge: c.SignatureMaxAge,
 		},
 		QuarantineRows: c.QuarantineRows, QuarantineBytes: int64(c.QuarantineBytes),
-		KeepExports: c.KeepExports, ExportSpace: int64(c.ExportSpace),
+		SoftStop: c.ShutdownGrace * 3 / 5, KeepExports: c.KeepExports, ExportSpace: int64(c.ExportSpace),
 		KeepBodies: forEver(c.KeepBodies), KeepDeliveries: forEver(c.KeepDeliveries), KeepLog: forEver(c.KeepLog),
 		KeepBatches: forEver(c.KeepBatches), KeepEvents: forEver(c.KeepEvents), KeepRuns: forEver(c.KeepRuns),
 		KeepStats: forEver(c.KeepStats), KeepAudit: forEver(c.KeepAudit),

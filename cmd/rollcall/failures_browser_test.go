@@ -10,7 +10,7 @@ func (s *show) groupFailures() {
 	s.submit("Fails for good", sandbox.MadeURLs(3, 9)...)
 	s.home()
 	s.must(s.sandbox.SetFaults(nil))
-	s.until("[data-testid=groups]", "Resubmit th")
+	s.until("[data-testid=groups]", "Resubmit…")
 	s.check("batch-groups")
 	s.click("[data-testid=groups] tbody tr:first-child th a")
 	s.until("[data-testid=group]", "failure")

@@ -105,7 +105,7 @@ func (s *show) changeWebhook() {
 	}
 	s.choose("#encoding", "base64")
 	s.click("[data-testid=set-form]")
-	s.until("[data-testid=form]", `In use:\s+\w+ \w+ \S+ base64`)
+	s.until("[data-testid=form]", `In use:\s+Base64 of the body`)
 	if pinned := s.hookShown().SignatureForm; !strings.HasSuffix(pinned, " base64") {
 		s.t.Errorf("got the form %q", pinned)
 	}

@@ -219,13 +219,29 @@ func addCancelled(ctx context.Context, tx store.Tx, batchID, n int64, now time.T
 
 // flag marks the open jobs and, where the vendor can be asked to stop, adds the
 // task that does. A job that is being called for gets it once the answer is
-// known.
+// known. Not all at once: whoever settles one of them waits meanwhile.
 func (p *Pipeline) flag(ctx context.Context, s store.Scope) ([]store.FlaggedJob, error) {
+	var all []store.FlaggedJob
+	after := int64(0)
+	for {
+		flagged, err := p.flagGroup(ctx, s, after)
+		if err != nil {
+			return nil, fmt.Errorf("mark jobs to be cancelled: %w", err)
+		}
+		all = append(all, flagged...)
+		if len(flagged) < withdrawGroup {
+			return all, nil
+		}
+		after = flagged[len(flagged)-1].ID
+	}
+}
+
+func (p *Pipeline) flagGroup(ctx context.Context, s store.Scope, after int64) ([]store.FlaggedJob, error) {
 	now := p.now()
 	var flagged []store.FlaggedJob
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
-		if flagged, err = tx.FlagJobs(ctx, s, now); err != nil {
+		if flagged, err = tx.FlagJobs(ctx, s, after, withdrawGroup, now); err != nil {
 			return err
 		}
 		var ask []int64
@@ -241,10 +257,7 @@ func (p *Pipeline) flag(ctx context.Context, s store.Scope) ([]store.FlaggedJob,
 		}
 		return p.queue.cancel(ctx, tx, ask)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("mark jobs to be cancelled: %w", err)
-	}
-	return flagged, nil
+	return flagged, err
 }
 
 // cancelArgs asks that the vendor be told to stop a job. Running twice is

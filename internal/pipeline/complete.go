@@ -9,8 +9,7 @@ import (
 	"rollcall/store"
 )
 
-// completeGroup is how many completed jobs share a commit at most; no more
-// than that are ever looked at at a time.
+// completeGroup is how many completed jobs share a commit at most.
 const completeGroup = 256
 
 // completing is a look at a job of one URL that found its page. It needs
@@ -33,7 +32,7 @@ func newCompletions(p *Pipeline) *groupCommit[*completing] {
 	}
 }
 
-func (c *completing) size() int { return len(c.page.results[0].Markdown) + len(c.page.results[0].HTML) }
+func (c *completing) size() int { return c.page.results[0].Size() }
 
 // complete settles completed jobs, each with its task and its timeline, in one
 // transaction; the counters come last, as they lock the batches.

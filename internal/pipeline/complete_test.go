@@ -17,11 +17,30 @@ func completedRig(t *testing.T, n int) (*rig, []int64) {
 	return r, jobs
 }
 
-// together is another process that looks at jobs at once and commits what they
-// come to in one group.
+// together is another process that looks at jobs at once, each with its task,
+// and commits what they come to in one group.
 func (r *rig) together(jobs ...int64) []error {
 	r.t.Helper()
-	return r.newPipeline(setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }}).SettleTogether(r.t.Context(), jobs...)
+	looks := make([]pipeline.Look, len(jobs))
+	for i, job := range jobs {
+		task := r.number(`INSERT INTO river_job (state, kind, queue, args, attempt, max_attempts, attempted_at, scheduled_at)
+			VALUES ('running', 'settle', 'settle', jsonb_build_object('job_id', $1::bigint), 1, 100, now(), now()) RETURNING id`, job)
+		looks[i] = pipeline.Look{Job: job, Task: task}
+	}
+	return r.newPipeline(setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }}).SettleTogether(r.t.Context(), looks...)
+}
+
+// wantOneCommit checks that all results, and the ends of the tasks that looked,
+// were written in one transaction.
+func (r *rig) wantOneCommit(tasks int64) {
+	r.t.Helper()
+	if n := r.number(`SELECT count(DISTINCT xmin::text) FROM results`); n != 1 {
+		r.t.Errorf("got results of %d transactions, want one", n)
+	}
+	if n := r.number(`SELECT count(*) FROM river_job WHERE kind = 'settle' AND state = 'completed' AND attempt = 1
+		AND xmin::text = (SELECT min(xmin::text) FROM results)`); n != tasks {
+		r.t.Errorf("got %d tasks completed with the results, want %d", n, tasks)
+	}
 }
 
 // TestCompletedJobsShareACommit: all are written in one transaction, each as if
@@ -39,7 +58,6 @@ func TestCompletedJobsShareACommit(t *testing.T) {
 		t.Errorf("got %d by poll, charged %d and twice %d, want 8, 8 and 0", b.StoredPoll, b.Charged, b.ChargedTwice)
 	}
 	for what, query := range map[string]string{
-		"transactions": `SELECT count(DISTINCT xmin::text) FROM results`,
 		"lines that differ from 'vendor says completed: 1 stored, ...'": `SELECT 1 + count(*) FROM job_events WHERE kind = 'settled'
 			AND detail <> 'vendor says completed: 1 stored, 0 failed, 0 cancelled, 0 to retry, 0 superseded'`,
 		"kinds of settled job": `SELECT count(DISTINCT (state, settle_net, vendor_status, charged, next_poll_at IS NULL,
@@ -52,6 +70,7 @@ func TestCompletedJobsShareACommit(t *testing.T) {
 	if n := r.number(`SELECT count(*) FROM job_events WHERE kind = 'settled' AND net = 'poll'`); n != 8 {
 		t.Errorf("got %d lines of jobs that settled, want 8", n)
 	}
+	r.wantOneCommit(9)
 	r.balanced(id)
 }
 
@@ -103,5 +122,35 @@ func TestTwoJobsOfOneURLCompleteTogether(t *testing.T) {
 	}
 	if got := r.text(`SELECT string_agg(outcome || superseded::text, ' ' ORDER BY j.id) FROM jobs j JOIN job_items ON job_id = j.id`); got != "storedfalse supersededtrue storedfalse" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestCompletedJobsOfManyKinds: each batch counts its own, by the net that woke
+// each job, and what had failed meanwhile is stored after all.
+func TestCompletedJobsOfManyKinds(t *testing.T) {
+	t.Parallel()
+	r, jobs := completedRig(t, 3)
+	one := r.number(`SELECT max(id) FROM batches`)
+	others := r.openJobs(2)
+	other := r.number(`SELECT max(id) FROM batches`)
+	eventually(t, "the sandbox to be done", func() bool { return r.vendorDone() == 5 })
+	r.exec(`UPDATE jobs SET wake_net = 'webhook', wake_seq = 1 WHERE id IN ($1, $2)`, jobs[1], others[0])
+	r.exec(`UPDATE jobs SET state = 'given_up', ended_at = now(), error_code = 'GAVE_UP' WHERE id = $1`, jobs[2])
+	r.exec(`UPDATE items SET state = 'failed', ended_at = now(), error_code = 'GAVE_UP' WHERE current_job_id = $1`, jobs[2])
+	r.exec(`UPDATE batches SET failed = 1 WHERE id = $1`, one)
+	if err := errors.Join(r.together(others[1], jobs[2], jobs[0], others[0], jobs[1])...); err != nil {
+		t.Fatal(err)
+	}
+	r.wantOneCommit(5)
+	for id, want := range map[int64][2]int64{one: {2, 1}, other: {1, 1}} {
+		b := r.ended(id)
+		r.wantBatch(b, want[0]+want[1], 0, 0)
+		if got := [2]int64{b.StoredPoll, b.StoredWebhook}; got != want {
+			t.Errorf("batch %d: got %v stored by poll and by webhook, want %v", id, got, want)
+		}
+		r.balanced(id)
+	}
+	if n := r.number(`SELECT count(*) FROM jobs WHERE state = 'settled' AND error_code = ''`); n != 5 {
+		t.Errorf("got %d jobs settled, want 5", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -70,20 +71,29 @@ func (p *Pipeline) ReceiveAlone(ctx context.Context, in Incoming) Answer {
 	return Answer{Status: a.Status, Verdict: a.Verdict}
 }
 
-// SettleTogether looks at the jobs at once, which must have completed, and has
-// all they come to committed in one group. The pipeline must not be started.
-func (p *Pipeline) SettleTogether(ctx context.Context, jobs ...int64) []error {
-	errs := make([]error, len(jobs))
-	var looks, committing sync.WaitGroup
-	for i, id := range jobs {
-		task := &river.Job[settleArgs]{JobRow: &rivertype.JobRow{ID: -int64(i), State: rivertype.JobStateRunning}, Args: settleArgs{JobID: id}}
-		looks.Go(func() { errs[i] = p.settle(ctx, task) })
+// Look is a job to be looked at, and the task that does.
+type Look struct{ Job, Task int64 }
+
+// SettleTogether looks at jobs at once, which must have completed, and has all
+// they come to committed in one group. The pipeline must not be started.
+func (p *Pipeline) SettleTogether(ctx context.Context, looks ...Look) []error {
+	errs := make([]error, len(looks))
+	var looking, committing sync.WaitGroup
+	var back atomic.Int64
+	for i, each := range looks {
+		task := &river.Job[settleArgs]{JobRow: &rivertype.JobRow{ID: each.Task, State: rivertype.JobStateRunning}, Args: settleArgs{JobID: each.Job}}
+		looking.Go(func() {
+			defer back.Add(1)
+			errs[i] = p.settle(ctx, task)
+		})
 	}
-	for tick := time.NewTicker(time.Millisecond); len(p.completions.queue) < len(jobs) && ctx.Err() == nil; {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for len(p.completions.queue)+int(back.Load()) < len(looks) {
 		<-tick.C
 	}
 	p.completions.start(&committing)
-	looks.Wait()
+	looking.Wait()
 	p.completions.stop()
 	committing.Wait()
 	return errs

@@ -138,7 +138,11 @@ func (g *groupCommit[T]) settle(group []waiting[T]) {
 		slog.String("of", g.what), slog.Int("members", len(group)), slog.Any("error", err))
 	for i := range group {
 		one := group[i : i+1]
-		answer(one, g.together(one))
+		if err = g.together(one); errors.Is(err, context.DeadlineExceeded) {
+			answer(group[i:], err)
+			return
+		}
+		answer(one, err)
 	}
 }
 

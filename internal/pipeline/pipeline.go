@@ -102,18 +102,21 @@ type Config struct {
 	KeepAudit   time.Duration // The audit log: for ever, unless this is above zero.
 	RetainEvery time.Duration // 1 h.
 	KeepExports time.Duration // 72 h.
+	SoftStop    time.Duration // How long Stop lets tasks in flight run before it cancels them; 15 s.
 	ExportSpace int64         // All files that are kept; 2 GB.
 	MirrorPages int           // Of one reading of a delivery log; 2000.
 	Signature   SignatureSettings
 	Fields      FieldSettings
 }
 
-// withDefaults fills in what was left zero.
-func (c Config) withDefaults() Config {
-	for _, d := range []struct {
-		at    *time.Duration
-		value time.Duration
-	}{
+// setting is a time of the configuration and what it is when it was left zero.
+type setting struct {
+	at    *time.Duration
+	value time.Duration
+}
+
+func (c *Config) times() []setting {
+	return []setting{
 		{&c.PollFirst, time.Second},
 		{&c.PollCap, 30 * time.Second},
 		{&c.PollMaxWait, 30 * time.Minute},
@@ -140,7 +143,13 @@ func (c Config) withDefaults() Config {
 		{&c.KeepStats, 2 * 365 * 24 * time.Hour},
 		{&c.RetainEvery, time.Hour},
 		{&c.KeepExports, 72 * time.Hour},
-	} {
+		{&c.SoftStop, 15 * time.Second},
+	}
+}
+
+// withDefaults fills in what was left zero.
+func (c Config) withDefaults() Config {
+	for _, d := range c.times() {
 		if *d.at == 0 {
 			*d.at = d.value
 		}

@@ -34,8 +34,9 @@ const (
 	queueIndex = "index"
 )
 
-// Task bounds. A rescue comes after the longest task could still run, and
-// within the 90 s in which a killed process's work must resume.
+// Task bounds. A rescue comes after nearly every task has ended that still runs,
+// and within the 90 s in which a killed process's work must resume. One that
+// waits for a commit beyond that runs twice, which changes nothing.
 const (
 	taskTimeout      = 20 * time.Second
 	rescueAfter      = 30 * time.Second
@@ -124,7 +125,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	cfg := &river.Config{
 		Workers: workers, Logger: quiet(p.log), JobTimeout: taskTimeout, RescueStuckJobsAfter: rescueAfter,
 		FetchCooldown: fetchCooldown, MaxAttempts: maxAttempts, RetryPolicy: retryPolicy{now: p.now},
-		CompletedJobRetentionPeriod: time.Hour, SoftStopTimeout: 15 * time.Second, ReindexerIndexNames: reindexed(),
+		CompletedJobRetentionPeriod: time.Hour, SoftStopTimeout: p.cfg.SoftStop, ReindexerIndexNames: reindexed(),
 	}
 	if !p.cfg.OnlySubmit {
 		cfg.Queues = map[string]river.QueueConfig{
@@ -199,7 +200,7 @@ func (r retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 
 func (q *queue) start(ctx context.Context) error { return q.client.Start(ctx) }
 
-// stop ends the queue: tasks in flight get SoftStopTimeout, then their context
+// stop ends the queue: tasks in flight get SoftStop, then their context
 // ends, and what they left undone is done again by the next process.
 func (q *queue) stop(ctx context.Context) error {
 	if err := q.client.Stop(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {

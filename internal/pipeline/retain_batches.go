@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"rollcall/store"
@@ -13,8 +15,8 @@ import (
 // many batches are marked at once.
 const pruneGroup = 500
 
-// pruneFaults is after how many batches that can't be removed a run ends: it is
-// hardly their own fault then.
+// pruneFaults is after how many batches in a row that can't be removed a run
+// ends: it is hardly their own fault then.
 const pruneFaults = 10
 
 // prune removes items, jobs, results and rejected lines of batches whose time is
@@ -27,26 +29,41 @@ func (p *Pipeline) prune(ctx context.Context, now time.Time, k *Kept) error {
 	if err := p.beginPruning(ctx, now); err != nil {
 		return err
 	}
-	var failed []error
+	failed, inRow := map[int64]error{}, 0
 	for {
 		ids, err := p.store.PruningBatches(ctx, pruneGroup)
 		if err != nil {
-			return errors.Join(append(failed, err)...)
+			return errors.Join(err, joined(failed))
 		}
 		ended := k.Batches
 		for _, id := range ids {
-			if err := p.pruneBatch(ctx, id, k); err != nil {
-				failed = append(failed, fmt.Errorf("batch %d: %w", id, err))
+			if failed[id] != nil {
+				continue
 			}
-			if ctx.Err() != nil || len(failed) == pruneFaults {
-				return errors.Join(failed...)
+			inRow++
+			if err := p.pruneBatch(ctx, id, k); err != nil {
+				failed[id] = fmt.Errorf("batch %d: %w", id, err)
+			} else {
+				inRow = 0
+			}
+			if ctx.Err() != nil || inRow == pruneFaults {
+				return joined(failed)
 			}
 		}
 		// What can't end now stays at the front: the next run looks at it again.
 		if len(ids) < pruneGroup || k.Batches == ended {
-			return errors.Join(failed...)
+			return joined(failed)
 		}
 	}
+}
+
+// joined is what went wrong with each batch, by id.
+func joined(failed map[int64]error) error {
+	var all []error
+	for _, id := range slices.Sorted(maps.Keys(failed)) {
+		all = append(all, failed[id])
+	}
+	return errors.Join(all...)
 }
 
 // beginPruning marks the batches whose time is over. A call in doubt is looked

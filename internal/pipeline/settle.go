@@ -77,15 +77,20 @@ func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) erro
 
 // stuck passes on why a look failed on our side, which is tried again; past the
 // deadline, what fails again and again is given up, or it would stay open for
-// ever. A database that is away or a process that stops is no reason.
+// ever. A database that is away or late, or a process that stops, is no reason.
 func (s *settling) stuck(ctx context.Context, cause error) error {
-	if s.task.Attempt < leastTries || !s.tooOld(s.now()) || store.IsAway(cause) || errors.Is(cause, context.Canceled) {
+	if s.task.Attempt < leastTries || !s.tooOld(s.now()) || store.IsAway(cause) || passing(cause) {
 		return cause
 	}
 	s.log.ErrorContext(ctx, "job given up: its answer cannot be taken up", slog.Int64("job_id", s.job.ID), slog.Any("error", cause))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return s.giveUp(ctx, "GAVE_UP", "the vendor's answer could not be taken up in time")
+}
+
+// passing reports that a look ended for want of time or room of ours.
+func passing(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStopped) || errors.Is(err, errBusy)
 }
 
 func (s *settling) look(ctx context.Context) error {
@@ -353,7 +358,10 @@ func (s *settling) extract(ctx context.Context) error {
 		page.add(s, &carried[i], got.Status, got.Data, got.Err, got.Metadata, charged)
 	}
 	if len(carried) == 1 && len(page.results) == 1 {
-		return s.completions.commit(ctx, &completing{look: s, page: page, carried: carried[0]})
+		// What is large is written by itself, beside the groups.
+		if c := (&completing{look: s, page: page, carried: carried[0]}); c.size() < groupBytes {
+			return s.completions.commit(ctx, c)
+		}
 	}
 	return s.endWith(ctx, page, ended{status: got.Status})
 }
