@@ -11,8 +11,7 @@ import (
 // Job returns one job.
 func (q Queries) Job(ctx context.Context, id int64) (*Job, error) {
 	j := &Job{}
-	err := q.db.NewSelect().Model(j).Where("id = ?", id).Scan(ctx)
-	return j, translate(err)
+	return j, q.hot.row(ctx, j, q.hot.job, id)
 }
 
 // LockJob returns one job and keeps it from being moved until the transaction

@@ -9,7 +9,7 @@ import (
 // Watch gives the text of every statement of s from here on to see.
 func Watch(s *Store, see func(query string)) {
 	s.bun = s.bun.WithQueryHook(watcher{see})
-	s.Queries = Queries{db: s.bun}
+	s.Queries = Queries{db: s.bun, hot: newHot(s.bun)}
 }
 
 type watcher struct{ see func(string) }

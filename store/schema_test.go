@@ -124,15 +124,17 @@ func TestStatementsWithoutArgumentsAreNotKept(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	for i := range 600 {
-		if _, err := s.Batch(t.Context(), int64(i)); !errors.Is(err, store.ErrNotFound) {
-			t.Fatalf("got %v, want none found", err)
+		if got, err := s.CarriedOf(t.Context(), int64(i), []int64{1}); err != nil || len(got) > 0 {
+			t.Fatalf("got %v, %v, want nothing", got, err)
 		}
 	}
 	if got := one(t, s, `SELECT count(*) FROM pg_prepared_statements`); got != 0 {
 		t.Errorf("got %d prepared statements after 600 texts of Bun's, want none", got)
 	}
-	for range 3 {
-		one(t, s, `SELECT $1::bigint`, 5)
+	for i := range 3 {
+		if _, err := s.Job(t.Context(), int64(i)); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("got %v, want none found", err)
+		}
 	}
 	if got := one(t, s, `SELECT count(*) FROM pg_prepared_statements`); got != 1 {
 		t.Errorf("got %d prepared statements after one with arguments, want 1", got)

@@ -278,13 +278,12 @@ type CarriedItem struct {
 
 const carriedSQL = `SELECT ji.input_index, ji.item_id, i.url, i.state,
 		coalesce(i.current_job_id = ji.job_id, false) AS current, i.retries, ji.outcome
-	FROM job_items ji JOIN items i ON i.id = ji.item_id WHERE ji.job_id = ?`
+	FROM job_items ji JOIN items i ON i.id = ji.item_id`
 
 // Carried lists what a job carries, by input index.
 func (q Queries) Carried(ctx context.Context, jobID int64) ([]CarriedItem, error) {
 	var out []CarriedItem
-	err := q.db.NewRaw(carriedSQL+` ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
-	return out, translate(err)
+	return out, q.hot.rows(ctx, &out, carriedSQL+` WHERE ji.job_id = $1 ORDER BY ji.input_index`, jobID)
 }
 
 // CarriedOf is Carried for some of the job's items.
@@ -293,6 +292,6 @@ func (q Queries) CarriedOf(ctx context.Context, jobID int64, itemIDs []int64) ([
 	if len(itemIDs) == 0 {
 		return nil, nil
 	}
-	err := q.db.NewRaw(carriedSQL+` AND ji.item_id IN (?) ORDER BY ji.input_index`, jobID, bun.List(itemIDs)).Scan(ctx, &out)
+	err := q.db.NewRaw(carriedSQL+` WHERE ji.job_id = ? AND ji.item_id IN (?) ORDER BY ji.input_index`, jobID, bun.List(itemIDs)).Scan(ctx, &out)
 	return out, translate(err)
 }

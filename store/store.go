@@ -34,7 +34,10 @@ type Config struct {
 }
 
 // Queries are the statements that run alike inside and outside a transaction.
-type Queries struct{ db bun.IDB }
+type Queries struct {
+	db  bun.IDB
+	hot hot
+}
 
 // Store is the database. It is safe for use by many goroutines.
 type Store struct {
@@ -81,7 +84,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// database/sql must not keep connections of its own: the pool does.
 	db.SetMaxIdleConns(0)
 	s := &Store{bun: bun.NewDB(db, pgdialect.New()), pool: pool}
-	s.Queries = Queries{db: s.bun}
+	s.Queries = Queries{db: s.bun, hot: newHot(s.bun)}
 	if err := db.PingContext(ctx); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("reach the database: %w", err)
@@ -109,7 +112,7 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // back otherwise. No network call belongs inside do.
 func (s *Store) InTx(ctx context.Context, do func(context.Context, Tx) error) error {
 	return s.bun.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		return do(ctx, Tx{Queries: Queries{db: tx}, tx: tx, ended: &[]BatchEnd{}})
+		return do(ctx, Tx{Queries: Queries{db: tx, hot: s.hot.within(tx)}, tx: tx, ended: &[]BatchEnd{}})
 	})
 }
 

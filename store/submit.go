@@ -161,6 +161,5 @@ func (q Queries) BatchOfToken(ctx context.Context, token string) (*Batch, int64,
 // Batch returns one batch.
 func (q Queries) Batch(ctx context.Context, id int64) (*Batch, error) {
 	b := &Batch{}
-	err := q.db.NewSelect().Model(b).Where("id = ?", id).Scan(ctx)
-	return b, translate(err)
+	return b, q.hot.row(ctx, b, q.hot.batch, id)
 }
