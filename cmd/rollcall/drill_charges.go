@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"rollcall/internal/sandbox"
@@ -144,8 +145,8 @@ func (d *drill) clockJumped(made time.Time) bool {
 }
 
 const (
-	// vendorSkew is how far the vendor's clock is ahead at rate 1 of the fault, and least how much of it matters: what is
-	// looked for is looked for half a minute around its time.
+	// vendorSkew is how far the vendor's clock is ahead at rate 1 of the fault. leastSkew is how far a clock, the vendor's
+	// or a server's, must be off to matter: what is looked for is looked for half a minute around its time.
 	vendorSkew, leastSkew = 10 * time.Minute, 20 * time.Second
 	// callLength is how long before a job was made its call may have begun, and the other way round.
 	callLength = drillVendorTimeout + 2*time.Second
@@ -159,7 +160,9 @@ func (h happening) clockJumped(made time.Time) bool {
 		made = made.Add(-ahead)
 		return err == nil && ahead >= leastSkew && !made.Before(h.From.Add(-2*time.Second)) && !made.After(h.ended().Add(2*time.Second))
 	case actClock:
-		return !made.Before(h.From.Add(-callLength)) && !made.After(h.ended().Add(callLength))
+		_, text, _ := strings.Cut(h.Detail, " ") // After the server's name.
+		step, err := time.ParseDuration(text)
+		return err == nil && step.Abs() >= leastSkew && !made.Before(h.From.Add(-callLength)) && !made.After(h.ended().Add(callLength))
 	}
 	return false
 }

@@ -52,8 +52,7 @@ func (d *drill) carryOut(ctx context.Context, a act, load []drillBatch) error {
 	case actRotate:
 		return d.rotate(ctx)
 	case actRepair:
-		d.repair(ctx)
-		return nil
+		return d.insist(ctx, "look at the webhooks", d.repair)
 	}
 	return fmt.Errorf("the script has an unknown act %q", a.kind)
 }
@@ -111,7 +110,7 @@ func (d *drill) letWork(ctx context.Context, server *child) error {
 }
 
 // killAtStep has a server kill itself at a step, one that the fewest have died at yet. Without the hooks, or when it
-// doesn't get to any, it is killed where it is.
+// doesn't get to any, it is killed where it is, and the step is told to be left out.
 func (d *drill) killAtStep(ctx context.Context, a act) error {
 	server := d.servers[a.server]
 	if err := server.waitReady(ctx); err != nil {
@@ -123,7 +122,13 @@ func (d *drill) killAtStep(ctx context.Context, a act) error {
 			return errors.Join(err, d.letWork(ctx, server))
 		}
 	}
-	return d.killServer(ctx, a.server, syscall.SIGKILL, actKill)
+	if err := d.killServer(ctx, a.server, syscall.SIGKILL, actKill); err != nil {
+		return err
+	}
+	if !hooksCompiled {
+		return errNoHooks
+	}
+	return errNoStep
 }
 
 // rarest are the steps of the server that the fewest have died at.
@@ -183,13 +188,15 @@ func (d *drill) diedAtStep(server *child, since time.Time) bool {
 // endPostgres ends the database server, whose keeper starts it again, and waits until it answers.
 func (d *drill) endPostgres(ctx context.Context, kind string, sig syscall.Signal) error {
 	pid := d.private.PID()
-	select {
-	case <-d.private.Done():
-		return fmt.Errorf("the private Postgres is gone: %w", d.private.Err())
-	default:
+	for ; pid == 0 && pauseFor(ctx, readyTick); pid = d.private.PID() { // It is being started.
+		select {
+		case <-d.private.Done():
+			return fmt.Errorf("the private Postgres is gone: %w", d.private.Err())
+		default:
+		}
 	}
 	if pid == 0 {
-		return nil // It is being started.
+		return ctx.Err()
 	}
 	end := d.note(ctx, kind, "pid "+strconv.Itoa(pid))
 	defer end()
@@ -206,19 +213,28 @@ func (d *drill) endPostgres(ctx context.Context, kind string, sig syscall.Signal
 	return nil
 }
 
+// errNothingCut reports that no server has a connection.
+var errNothingCut = errors.New("no server has a connection")
+
 // cut ends every connection to the database but the drill's.
 func (d *drill) cut(ctx context.Context) error {
 	defer d.note(ctx, actCut, "all connections of the servers")()
-	_, err := d.store.SQL().ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)
-	if err != nil {
-		d.log.InfoContext(ctx, "connections not cut", slog.Any("error", err)) // The database is away.
-	}
-	return nil
+	return d.insist(ctx, "cut connections", func(ctx context.Context) error {
+		var n int
+		err := d.store.SQL().QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> ALL ($1::bigint[])`, d.own.list()).Scan(&n)
+		if err == nil && n == 0 {
+			return errNothingCut
+		}
+		return err
+	})
 }
 
 // forAWhile writes a file of a server's hooks and takes it away again.
 func (d *drill) forAWhile(ctx context.Context, a act, file, text string, length time.Duration) error {
+	if !hooksCompiled {
+		return errNoHooks
+	}
 	server := d.servers[a.server]
 	end := d.note(ctx, a.kind, server.name+" "+text)
 	defer end()
@@ -256,6 +272,7 @@ func (d *drill) rotate(ctx context.Context) error {
 		d.mu.Lock()
 		d.rotationFailed = err.Error()
 		d.mu.Unlock()
+		return errActFailed
 	}
 	return nil
 }

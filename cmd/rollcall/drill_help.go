@@ -19,6 +19,8 @@ const drillHelp = `Ends with 0 when all is well, else with 1 and the problems in
   refused_valid              deliveries refused though Rollcall has the secret that signed them
   refused_secret_lost        deliveries signed with a secret whose answer was lost: nobody could have accepted them
   refused_secret_killed      deliveries signed with a secret that was told to a process killed before it could store it
+  secrets_killed             secrets that went so: a server was killed, or its database or disk struck, as they were made
+  secrets_missing            secrets that are not here though nothing of that kind happened, or that a webhook has in the end
   charged_twice              URLs that the vendor charged more than once
   charged_twice_lost_answer  those of them that were called for again: an answer was lost while a clock had jumped, and then
                              looked for in vain
@@ -33,7 +35,8 @@ const drillHelp = `Ends with 0 when all is well, else with 1 and the problems in
                              repaired; end is the end of all
   errors_explained           errors logged that an act of the script brings about
   errors_unexplained         others
-  misbehaved                 processes, pages and parts of the script that did not go as they were told to
+  misbehaved                 processes, pages and parts of the script that did not go as they were told to, kinds of acts among
+                             them of which none was carried out; how many acts were left out, and why, is in notes
   leaks                      secrets looked for, where, and found
   seconds, seed              how long it took; what decides the script
   problems, notes            in words

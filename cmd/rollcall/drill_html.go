@@ -68,6 +68,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:#2b8a3e}.bad{c
 <tr><th>stuck</th><td class="n">{{.R.Stuck}}</td><td>not ended by the deadline</td></tr>
 <tr><th>charged twice</th><td class="n">{{.R.ChargedTwice}}</td><td>URLs that the vendor charged again, {{.R.LostAnswer}} of them called for again after a lost answer; Rollcall itself counts {{.R.ChargedCounted}}, of jobs that it knows; {{.R.ChargedGivenUp}} URLs were charged once, and given up before the job was found</td></tr>
 <tr><th>refused though valid</th><td class="n">{{.R.RefusedValid}}</td><td>deliveries; {{.R.RefusedSecretLost}} more were signed with a secret nobody saw, {{.R.RefusedKilled}} with one that died with a killed process; {{.R.Rotations}} rotations</td></tr>
+<tr><th>secrets missing</th><td class="n">{{.R.SecretsMissing}}</td><td>not here though nothing kept Rollcall from storing them; {{.R.SecretsKilled}} more died with a process, or when the database or the disk was struck</td></tr>
 <tr><th>errors logged</th><td class="n">{{.R.ErrorsUnexplained}}</td><td>that no fault of the script explains; {{.R.ErrorsExplained}} that one does</td></tr>
 <tr><th>misbehaved</th><td class="n">{{.R.Misbehaved}}</td><td>things that did not go as they were told to: ends of processes, pages, parts of the script</td></tr>
 <tr><th>leaks</th><td class="n">{{.R.Leaks.Found}}</td><td>{{.R.Leaks.Secrets}} secrets looked for in {{printf "%.1f" .R.Leaks.SearchedMB}} MB of logs, rows, pages and this report</td></tr>

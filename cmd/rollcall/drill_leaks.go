@@ -35,7 +35,7 @@ const (
 	apiKey, adminPassword = "API key", "admin's password"
 )
 
-// plantSecrets gives the database's address a password, which a private Postgres doesn't ask for, and makes an admin.
+// plantSecrets gives the database's address a password, which a private Postgres doesn't ask for, and makes an admin's.
 func (d *drill) plantSecrets() error {
 	u, err := url.Parse(d.dsn)
 	if err != nil {

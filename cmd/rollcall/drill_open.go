@@ -34,6 +34,7 @@ type drill struct {
 	vendor    *child
 	servers   []*child
 	balancer  string // Its address.
+	own       *ownConns
 	balancing *drillBalancer
 	began     time.Time
 
@@ -52,6 +53,7 @@ type drill struct {
 	mixed    func()            // Ends the vendor's present mix of faults on the time line.
 	waiting  string            // What the open jobs wait for, to be told.
 	secrets  map[string]string // By name, but those of the webhooks.
+	acts     tally
 	// rotationFailed is why the last rotation that went wrong did.
 	rotationFailed string
 }
@@ -105,7 +107,9 @@ func (c *drillCmd) open(ctx context.Context, a *app) (*drill, error) {
 		}
 		return err
 	})
-	d := &drill{demo: &demo{stack: s}, cmd: c, out: a.err, dir: dir, spawner: newSpawner(), began: a.now()}
+	own := newOwnConns()
+	s.tracer = own
+	d := &drill{demo: &demo{stack: s}, cmd: c, out: a.err, dir: dir, spawner: newSpawner(), own: own, began: a.now()}
 	s.onClose("thread of the processes", func(context.Context) error {
 		d.spawner.close()
 		return nil
@@ -167,8 +171,7 @@ const (
 	drillURLsPerJob = 25
 	// drillVendorTimeout is past the vendor's slowest answers.
 	drillVendorTimeout = 5 * time.Second
-	// drillGrace leaves time, after tasks in flight had theirs, to end those that heed nothing else before the database is
-	// closed under them.
+	// drillGrace gives tasks in flight three fifths of it, and the rest to those that heed nothing else.
 	drillGrace = 25 * time.Second
 )
 

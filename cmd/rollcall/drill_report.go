@@ -31,6 +31,8 @@ type drillReport struct {
 	RefusedValid      int            `json:"refused_valid"`
 	RefusedSecretLost int64          `json:"refused_secret_lost"`
 	RefusedKilled     int            `json:"refused_secret_killed"` // Signed with a secret that died with a process.
+	SecretsKilled     int            `json:"secrets_killed"`        // Told to Rollcall, and lost to a fault before they were stored.
+	SecretsMissing    int            `json:"secrets_missing"`       // Told to Rollcall, or present, and not here.
 	ChargedTwice      int            `json:"charged_twice"`
 	LostAnswer        int            `json:"charged_twice_lost_answer"` // Those of them that a lost answer excuses.
 	ChargedGivenUp    int            `json:"charged_given_up"`          // Charged once, and given up before the job was found.
@@ -135,7 +137,7 @@ func (d *drill) rollCall(ctx context.Context, took time.Duration) (*drillReport,
 	if err != nil {
 		return nil, err
 	}
-	r.RefusedValid, r.RefusedKilled = refused.Valid, refused.Killed
+	r.RefusedValid, r.RefusedKilled, r.SecretsKilled, r.SecretsMissing = refused.Valid, refused.Killed, refused.Lost, refused.Missing
 	found, err := d.check(ctx, books)
 	if err != nil {
 		return nil, err
@@ -148,14 +150,16 @@ func (d *drill) rollCall(ctx context.Context, took time.Duration) (*drillReport,
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	explained, unexplained := sortErrors(slices.Concat(d.falls, all), d.timeline)
-	r.take(found, slices.Concat(d.problems, d.omitted(r.Rotations)), explained, unexplained)
+	omitted, notes := d.omitted(r.Rotations)
+	r.take(found, slices.Concat(d.problems, omitted), explained, unexplained)
+	r.Notes = append(r.Notes, notes...)
 	d.figures(r)
 	return r, nil
 }
 
 // judge says whether all is well. Of what was charged twice only a lost answer is an excuse.
 func (r *drillReport) judge() {
-	wrong := r.Lost + r.Doubled + r.WrongContent + r.Imbalance + r.Stuck + r.RefusedValid + r.ErrorsUnexplained + r.Misbehaved
+	wrong := r.Lost + r.Doubled + r.WrongContent + r.Imbalance + r.Stuck + r.RefusedValid + r.SecretsMissing + r.ErrorsUnexplained + r.Misbehaved
 	r.OK = wrong == 0 && r.ChargedGivenUp == 0 && r.Outstanding == 0 && r.ChargedTwice == r.LostAnswer && r.Leaks.Found == 0
 }
 

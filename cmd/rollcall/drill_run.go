@@ -65,13 +65,7 @@ func (d *drill) play(ctx context.Context) error {
 			break
 		}
 		going.Go(func() {
-			unlock, free := d.turn(a)
-			if !free {
-				done.Add(1)
-				return
-			}
-			defer unlock()
-			err := d.carryOut(ctx, a, load)
+			err := d.act(ctx, a, load)
 			if err == nil {
 				done.Add(1)
 			} else if ctx.Err() == nil {
@@ -86,6 +80,23 @@ func (d *drill) play(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+	return nil
+}
+
+// act does one act in its turn, and counts it, or why it was left out.
+func (d *drill) act(ctx context.Context, a act, load []drillBatch) error {
+	err := error(errJoined)
+	if unlock, free := d.turn(a); free {
+		defer unlock()
+		err = d.carryOut(ctx, a, load)
+	}
+	why, left := errors.AsType[leftOutError](err)
+	if err != nil && !left {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.acts.count(a.kind, why)
 	return nil
 }
 
@@ -135,7 +146,9 @@ func (d *drill) settleDown(ctx context.Context) error {
 		}
 		if now := d.now(); now.Sub(repaired) > repairGap {
 			repaired = now
-			d.repair(ctx)
+			if err := d.repair(ctx); err != nil {
+				d.log.InfoContext(ctx, "webhooks not looked at", slog.Any("error", err))
+			}
 		}
 		if now := d.now(); now.Sub(d.quietSince()) > quietFor && now.Sub(told) > quietFor {
 			told = now

@@ -7,18 +7,22 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"time"
 
 	"rollcall/internal/sandbox"
 )
 
-// refusals splits the deliveries that were refused though nothing was wrong with them.
+// refusals splits the deliveries that were refused though nothing was wrong with them, and counts the secrets that were
+// told to Rollcall and are not here.
 type refusals struct {
-	// Valid were signed with a secret that Rollcall has: it should have accepted them.
+	// Valid were signed with a secret that Rollcall has, or must have: it should have accepted them.
 	Valid int
-	// Killed were signed with a secret that was told to a process which was killed before it could store it. Rollcall
-	// asks for another then; a vendor that still signs with the lost one is refused, by right.
+	// Killed were signed with a secret that was told to a process which was killed, or robbed of its database, before it
+	// could store it. Rollcall asks for another then; a vendor that still signs with the lost one is refused, by right.
 	Killed int
-	told   []string
+	// Lost are secrets that went so, and Missing those that nothing excuses.
+	Lost, Missing int
+	told          []string
 }
 
 // refused asks the vendor which secrets signed what was refused, and holds them against those that Rollcall has.
@@ -31,33 +35,65 @@ func (d *drill) refused(ctx context.Context) (refusals, error) {
 	if err != nil {
 		return refusals{}, err
 	}
-	var again int
-	if err := d.store.SQL().QueryRowContext(ctx, "SELECT coalesce(sum(attempt - 1), 0) FROM rotations").Scan(&again); err != nil {
-		return refusals{}, fmt.Errorf("look for rotations that were made again: %w", err)
+	hooks, err := d.store.Webhooks(ctx)
+	if err != nil {
+		return refusals{}, fmt.Errorf("look at the webhooks: %w", err)
 	}
-	return splitRefusals(made, held, again), nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return splitRefusals(made, held, d.timeline, len(hooks)), nil
 }
 
-// splitRefusals: no more secrets can have been lost with a process than rotations were made again for that.
-func splitRefusals(made []sandbox.MadeSecret, held map[string]bool, again int) refusals {
+// splitRefusals: a secret that was told may be lost only when something kept a server from storing it, and one that a
+// webhook has in the end not even then, told or not. No webhook loses more than one by the same fault, as the call for
+// the next is made much later.
+func splitRefusals(made []sandbox.MadeSecret, held map[string]bool, timeline []happening, webhooks int) refusals {
 	var r refusals
-	lost := 0
+	used := map[int]int{}
 	for _, m := range made {
+		fault := losesSecret(timeline, m.Made, func(i int) bool { return used[i] < webhooks })
 		switch {
-		case m.RefusedValid == 0:
 		case held[m.Secret]:
 			r.Valid += m.RefusedValid
-		default:
+		case m.Untold && !m.Present:
+		case fault >= 0 && !m.Present:
+			used[fault]++
+			r.Lost++
 			r.Killed += m.RefusedValid
-			lost++
+		default:
+			r.Missing++
+			r.Valid += m.RefusedValid
+			r.told = append(r.told, fmt.Sprintf("a secret made at %s is not here, and nothing excuses that: told %t, a webhook's present one %t",
+				m.Made.Format("15:04:05.000"), !m.Untold, m.Present))
 		}
-	}
-	if lost > again {
-		r.Valid, r.Killed = r.Valid+r.Killed, 0
-		r.told = append(r.told, fmt.Sprintf("%d secrets that were told to Rollcall are not here, only %d rotations were made again", lost, again))
 	}
 	return r
 }
+
+// losesSecret is the first fault that may excuse that a secret made then is lost, of those that still excuse one; or -1.
+func losesSecret(timeline []happening, made time.Time, still func(i int) bool) int {
+	for i, h := range timeline {
+		if still(i) && h.losesSecret(made) {
+			return i
+		}
+	}
+	return -1
+}
+
+// losesSecret tells whether a fault may have kept a server from storing a secret that was made then: one that died, or
+// whose database was away or its disk full, while the answer was on its way or was stored. The vendor doesn't know which
+// server it told, so a fault of any counts. One that is told to end stores what it was told.
+func (h happening) losesSecret(made time.Time) bool {
+	switch h.Kind {
+	case actKill, actStep, actRestart, actPGKill, actCut, actDisk:
+		return !made.Before(h.From.Add(-callLength)) && !made.After(h.ended().Add(secretLate))
+	}
+	return false
+}
+
+// secretLate is how long after a fault a secret may still be lost to it: a call that the dead server made is answered
+// all the same, and connections that broke are noticed late.
+const secretLate = 2 * time.Second
 
 func (d *drill) madeSecrets(ctx context.Context) ([]sandbox.MadeSecret, error) {
 	var made []sandbox.MadeSecret

@@ -158,41 +158,53 @@ func TestDrillChargesAreURLs(t *testing.T) {
 			t.Errorf("made %s after the mix began: jumped is %v, want %v", made, got, want)
 		}
 	}
+	for detail, want := range map[string]bool{"server-1 19.9s": false, "server-2 -2s": false, "server-1 20s": true, "server-1 -41.5s": true, "server-1": false} {
+		step := happening{From: start, To: start.Add(4 * time.Second), Kind: actClock, Detail: detail}
+		if got := step.clockJumped(start.Add(5 * time.Second)); got != want {
+			t.Errorf("made after the step %q: jumped is %v, want %v", detail, got, want)
+		}
+		if step.clockJumped(start.Add(time.Minute)) {
+			t.Errorf("made long after the step %q, and jumped", detail)
+		}
+	}
 }
 
 // TestDrillTellsWhatNeverCame: a drill that left out what it was asked for is no proof.
 func TestDrillTellsWhatNeverCame(t *testing.T) {
 	t.Parallel()
-	a := asked{batches: 4, kills: 5, steps: 3, compiled: true}
-	whole := come{batches: 4, kills: 5, steps: 1, rotations: 3, rotationsTried: 1}
-	if told := a.missing(whole); len(told) > 0 {
+	a := asked{batches: 4, kills: 5, acts: map[string]int{actStep: 3, actDisk: 2, actRotate: 60}, compiled: true}
+	whole := func() come {
+		c := come{batches: 4, kills: 5, rotations: 3}
+		c.acts.count(actStep, "")
+		c.acts.count(actStep, errNoStep)
+		c.acts.count(actStep, errNoStep)
+		c.acts.count(actDisk, "")
+		return c
+	}
+	c := whole()
+	if told := a.missing(c); len(told) > 0 {
 		t.Errorf("all came, and it tells %q", told)
 	}
+	if told := a.omissions(c); len(told) != 1 || !strings.Contains(told[0], `2 of 3 acts "step" were left out: 2 times the server came to no step`) {
+		t.Errorf("two steps were left out, and it tells %q", told)
+	}
 	for want, change := range map[string]func(*come){
-		"3 of 4 batches":            func(c *come) { c.batches = 3 },
-		"4 of 5 kills":              func(c *come) { c.kills = 4 },
-		"died at a named step":      func(c *come) { c.steps = 0 },
-		"rotated in 1 tries: a 500": func(c *come) { c.rotations, c.rotationsFailed = 0, "a 500" },
+		"3 of 4 batches":                          func(c *come) { c.batches = 3 },
+		"4 of 5 kills":                            func(c *come) { c.kills = 4 },
+		`3 acts "step" was carried out: 2 times`:  func(c *come) { delete(c.acts.done, actStep) },
+		`2 acts "disk" was carried out: its time`: func(c *come) { delete(c.acts.done, actDisk) },
+		"the last error: a 500":                   func(c *come) { c.rotations, c.rotationFailed = 0, "a 500" },
 	} {
-		c := whole
+		c := whole()
 		change(&c)
 		if told := a.missing(c); len(told) != 1 || !strings.Contains(told[0], want) {
 			t.Errorf("got %q, want one with %q", told, want)
 		}
 	}
-}
-
-// TestDrillRefusals: a delivery counts as refused by mistake only when Rollcall has the secret that signed it, and no more
-// secrets can be lost than rotations were made again.
-func TestDrillRefusals(t *testing.T) {
-	t.Parallel()
-	made := []sandbox.MadeSecret{{Secret: "has", RefusedValid: 2}, {Secret: "lost", RefusedValid: 5}, {Secret: "never used"}}
-	held := map[string]bool{"has": true}
-	if got := splitRefusals(made, held, 1); got.Valid != 2 || got.Killed != 5 || len(got.told) > 0 {
-		t.Errorf("got %+v, want 2 refused by mistake and 5 by right", got)
-	}
-	if got := splitRefusals(made, held, 0); got.Valid != 7 || len(got.told) != 1 {
-		t.Errorf("got %+v, want all 7 refused by mistake: nothing excuses that the secret is lost", got)
+	a.compiled = false
+	c.acts = tally{}
+	if told := a.missing(c); len(told) > 0 {
+		t.Errorf("without hooks no disk is full, and it tells %q", told)
 	}
 }
 
@@ -229,6 +241,17 @@ func TestDrillErrors(t *testing.T) {
 	}
 	if !slices.ContainsFunc(unexplained, func(l logError) bool { return strings.HasPrefix(l.text, "panic:") }) {
 		t.Errorf("the panic is not told: %+v", unexplained)
+	}
+	ending := []happening{{From: start, To: start.Add(3 * time.Second), Kind: actTerm, Detail: "server-1"}}
+	said := `notifier.Notifier: Error unlistening on topic "river_insert": conn closed`
+	for l, want := range map[logError]int{
+		{at: start.Add(time.Second), process: "server-1", text: said}:      1,
+		{at: start.Add(time.Second), process: "server-2", text: said}:      0,
+		{at: start.Add(10 * time.Second), process: "server-1", text: said}: 0,
+	} {
+		if got, _ := sortErrors([]logError{l}, ending); got != want {
+			t.Errorf("that server-1 was told to end explains %d of %+v, want %d", got, l, want)
+		}
 	}
 }
 

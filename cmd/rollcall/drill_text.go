@@ -18,7 +18,8 @@ Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
             %d URLs once, and given up before the job was found
   by net:   webhook %d, poll %d, reconcile %d, replay %d, sync %d
   vendor:   %d calls (%d submit, %d status, %d list, %d more pages of results, %d other); %d jobs; deliveries: %d arrived, %d dropped, %d sent twice
-  secrets:  %d rotations; refused: %d good deliveries, %d signed with a secret nobody saw, %d with one that a killed process had
+  secrets:  %d rotations; refused: %d good deliveries, %d signed with a secret nobody saw, %d with one that a killed process had;
+            %d secrets died with a process, %d are missing without that
   kills:    %d of %d asked for; after a kill the next URL came home within %.2f s in half of the cases, %.2f s at most;
             the process was ready again within %.2f s in half of the cases, %.2f s at most
   steps:    %s
@@ -33,7 +34,7 @@ Roll call: %d submitted = %d invalid + %d duplicate + %d accepted
 		r.ByNet.Webhook, r.ByNet.Poll, r.ByNet.Reconcile, r.ByNet.Replay, r.ByNet.Sync,
 		r.VendorCalls.Total, r.VendorCalls.Submit, r.VendorCalls.Status, r.VendorCalls.List, r.VendorCalls.Results, r.VendorCalls.other(),
 		r.Sandbox.Jobs, r.Sandbox.Delivered, r.Sandbox.Dropped, r.Sandbox.Duplicated,
-		r.Rotations, r.RefusedValid, r.RefusedSecretLost, r.RefusedKilled,
+		r.Rotations, r.RefusedValid, r.RefusedSecretLost, r.RefusedKilled, r.SecretsKilled, r.SecretsMissing,
 		r.Kills, r.KillsAsked, r.RecoverySeconds.P50, r.RecoverySeconds.Max, r.ReadySeconds.P50, r.ReadySeconds.Max,
 		r.Steps.text(), countsText(r.Faults), r.ErrorsExplained, r.ErrorsUnexplained, r.Misbehaved,
 		r.Leaks.Secrets, r.Leaks.SearchedMB, r.Leaks.Found, r.Seconds, r.Seed)

@@ -24,16 +24,7 @@ func (d *drill) setSwitches(ctx context.Context, set sandbox.Switches) error {
 	if err := d.admin(ctx, http.MethodPut, "/_sandbox/switches", string(text), nil); err != nil {
 		return err
 	}
-	for {
-		err := d.unpin(ctx)
-		if err == nil {
-			return nil
-		}
-		d.log.InfoContext(ctx, "forms not unpinned yet", slog.Any("error", err)) // The database is away.
-		if !pauseFor(ctx, submitGap) {
-			return fmt.Errorf("unpin the forms of signatures: %w", err)
-		}
-	}
+	return d.insist(ctx, "unpin the forms of signatures", d.unpin)
 }
 
 func (d *drill) unpin(ctx context.Context) error {
@@ -50,12 +41,12 @@ func (d *drill) unpin(ctx context.Context) error {
 }
 
 // repair does what an operator does about a webhook that the vendor switched off or changed. What it can't do now it
-// can the next time: a webhook that nobody could repair keeps the drill from ending.
-func (d *drill) repair(ctx context.Context) {
+// can the next time: a webhook that nobody could repair keeps the drill from ending. An error says that it could look at
+// none.
+func (d *drill) repair(ctx context.Context) error {
 	hooks, err := d.store.Webhooks(ctx)
 	if err != nil {
-		d.log.InfoContext(ctx, "webhooks not looked at", slog.Any("error", err))
-		return
+		return err
 	}
 	for _, w := range hooks {
 		if w.State != store.WebhookInactive && w.State != store.WebhookMoved && w.State != store.WebhookGone {
@@ -67,4 +58,5 @@ func (d *drill) repair(ctx context.Context) {
 		}
 		d.note(ctx, actRepair, fmt.Sprintf("webhook %d was %s", w.ID, w.State))()
 	}
+	return nil
 }

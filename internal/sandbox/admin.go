@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"time"
 )
 
 // maxAdminBody bounds what the admin paths read.
@@ -35,6 +37,11 @@ func (s *Sandbox) adminRoutes(mux *http.ServeMux) {
 // MadeSecret is a secret that a webhook had at any time, whether anybody was told it or not.
 type MadeSecret struct {
 	Secret string `json:"secret"`
+	// Made is when, by the right time, whatever the vendor's clock said.
+	Made time.Time `json:"made"`
+	// Untold says that its answer was broken on purpose; Present that a webhook that is not deleted has it now.
+	Untold  bool `json:"untold"`
+	Present bool `json:"present"`
 	// RefusedValid is its share of DeliveryCounts.RefusedValid.
 	RefusedValid int `json:"refused_valid"`
 }
@@ -44,8 +51,12 @@ func (s *Sandbox) madeSecrets() []MadeSecret {
 	s.mu.Lock()
 	defer s.mu.Mutex.Unlock() // Nothing changes here.
 	all := make([]MadeSecret, len(s.secrets))
-	for i, secret := range s.secrets {
-		all[i] = MadeSecret{secret, s.refused[secret]}
+	for i, made := range s.secrets {
+		all[i] = *made
+		all[i].RefusedValid = s.refused[made.Secret]
+		for _, a := range s.accounts {
+			all[i].Present = all[i].Present || slices.ContainsFunc(a.hooks, func(h *hook) bool { return h.secret == made.Secret })
+		}
 	}
 	return all
 }

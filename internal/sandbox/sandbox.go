@@ -42,7 +42,7 @@ type Sandbox struct {
 	slots    int    // Items that may still start now.
 	urls     int    // Of all jobs.
 	serial   uint64
-	secrets  []string          // Every secret of a webhook that was ever made.
+	secrets  []*MadeSecret     // Every secret of a webhook that was ever made.
 	refused  map[string]int    // RefusedValid by secret.
 	attempts map[string]int    // How often each URL that fails at first was submitted.
 	looks    map[string]looked // What became of each made page, when pages change.
@@ -180,8 +180,9 @@ func (s *Sandbox) id(what string) string {
 // secret makes a new webhook secret; its rest decodes as base64 in either alphabet. The caller holds mu.
 func (s *Sandbox) secret() string {
 	s.serial++
-	s.secrets = append(s.secrets, "whsec_"+s.dice.text(32, s.token("secret")))
-	return s.secrets[len(s.secrets)-1]
+	made := &MadeSecret{Secret: "whsec_" + s.dice.text(32, s.token("secret")), Made: s.now()}
+	s.secrets = append(s.secrets, made)
+	return made.Secret
 }
 
 func (s *Sandbox) token(what string) string {

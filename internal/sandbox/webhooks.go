@@ -84,7 +84,7 @@ func (s *Sandbox) createWebhook(c *call) (reply, error) {
 	h.created = s.dice.stampAt(s.clock(), "webhook", h.url, h.event)
 	h.updated = h.created
 	c.account.hooks = append(c.account.hooks, h)
-	c.broken = h.forget(h.secret, new(int))
+	c.broken = s.untold(h, new(int))
 	view := h.view()
 	view.Secret = h.secret
 	return reply{http.StatusCreated, view}, nil
@@ -196,20 +196,21 @@ func (s *Sandbox) rotateWebhook(c *call) (reply, error) {
 	return s.withHook(c, func(h *hook) reply {
 		h.oldSecret, h.secret = h.secret, s.secret()
 		s.sent.Rotations++
-		c.broken = h.forget(h.secret, &s.sent.SecretsUntold)
+		c.broken = s.untold(h, &s.sent.SecretsUntold)
 		h.updated = s.dice.stampAt(s.clock(), "rotated", h.url)
 		return reply{http.StatusOK, wireSecret{Secret: h.secret}}
 	})
 }
 
-// forget is what a broken answer means for a new secret: the client never saw it. What it returns is called with mu held
-// and adds to a count.
-func (h *hook) forget(secret string, count *int) func() {
+// untold is what a broken answer means for a webhook's new secret, the last that was made: the client never saw it. What
+// it returns is called with mu held and adds to a count. The caller holds mu.
+func (s *Sandbox) untold(h *hook, count *int) func() {
+	made := s.secrets[len(s.secrets)-1]
 	return func() {
 		if h.untold == nil {
 			h.untold = map[string]bool{}
 		}
-		h.untold[secret] = true
+		made.Untold, h.untold[made.Secret] = true, true
 		*count++
 	}
 }
