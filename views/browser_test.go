@@ -91,7 +91,7 @@ func twin(name string) bool {
 		"deliveries-none", "delivery-recovered", "delivery-gone", "delivery-log-none", "deliveries-filtered", "delivery-odd",
 		"delivery-refused-analyst", "audit-further", "audit-none", "check-fixed", "check-nothing", "link-path", "invite-reset",
 		"replay-paused", "replay-planned-nothing", "replay-difference-replaced", "replay-new-nothing", "replays-none",
-		"rotation-calling", "rotation-failed", "rotation-gone", "rotation-none", "send-one-retried", "send-one-waiting",
+		"rotation-calling", "rotation-failed", "rotation-gone", "rotation-none", "send-one-failed", "send-one-retried", "send-one-waiting",
 		"exports-none", "export-sent", "export-failed", "export-cancelled", "export-expired", "export-new-large",
 		"compare-results-same", "compare-results-missing", "compare-batches-missing", "compare-batches-none", "compare-batches-failed", "compare-batches-gone",
 		"rerun-nothing", "schedules-none", "schedule-paused", "schedule-removed", "schedule-remove", "schedule-change",

@@ -151,5 +151,12 @@ func sentStories() []story {
 	retried := refused
 	retried.Live, retried.Hops = true, append([]views.Hop{}, refused.Hops...)
 	retried.Hops[3].Detail = "signature does not match; a retry of it may still come"
-	return []story{{"send-one-retried", views.SentOne(retried)}, {"send-one", views.SentOne(well)}, {"send-one-waiting", views.SentOne(waiting)}, {"send-one-refused", views.SentOne(refused)}}
+	failed := well
+	failed.Ended = views.SentEnd{How: "failed", Why: "TARGET_BLOCKED: The target keeps refusing the request."}
+	failed.Hops = append([]views.Hop{}, hops...)
+	failed.Hops[2] = views.Hop{Title: "Delivery received", State: "none", Detail: "the vendor sends none for a job that failed"}
+	failed.Hops[3] = views.Hop{Title: "Verified", State: "none", Detail: "there is nothing to verify"}
+	failed.Hops[4].Detail = "by poll"
+	failed.Hops[5].State, failed.Hops[5].Detail = "failed", failed.Ended.Why
+	return []story{{"send-one-failed", views.SentOne(failed)}, {"send-one-retried", views.SentOne(retried)}, {"send-one", views.SentOne(well)}, {"send-one-waiting", views.SentOne(waiting)}, {"send-one-refused", views.SentOne(refused)}}
 }

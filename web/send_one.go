@@ -15,10 +15,11 @@ import (
 	"rollcall/views"
 )
 
-// sendURL is a tiny page that is always there.
+// sendURL is a tiny page that is always there, the sandbox's one that no fault
+// of its own keeps from being fetched.
 func (s *Server) sendURL() string {
 	if s.cfg.Sandbox {
-		return "https://shop.sandbox.test/item/1"
+		return "https://shop.sandbox.test/steady/1"
 	}
 	return "https://example.com/"
 }
@@ -95,7 +96,7 @@ func (s *Server) sentOne(c echo.Context) error {
 	}
 	props := views.SentProps{
 		WebhookID: idText(w.ID), Event: w.EventType, BatchID: idText(batch), Hops: trail.hops(), Live: !trail.ended(),
-		Self: sentPath(w.ID, batch),
+		Self: sentPath(w.ID, batch), Ended: trail.pageEnd(),
 	}
 	if props.Layout, err = s.layout(c, "Send me one", views.SectionWebhooks); err != nil {
 		return err

@@ -29,6 +29,7 @@ const (
 	hopLate    = "late"
 	hopFailed  = "failed"
 	hopAhead   = "ahead"
+	hopNone    = "none" // It isn't part of this job's way.
 )
 
 // trail is what is known of a job that was submitted to try a webhook.
@@ -151,8 +152,7 @@ func (t *trail) received() views.Hop {
 	case t.job.AcceptedAt == nil:
 		hop.State = hopAhead
 	case t.noEvent():
-		hop.State, hop.Detail = hopFailed, "the job ended as "+t.job.VendorStatus
-		hop.Reasons = []string{"The vendor has no event for jobs that fail or are cancelled. Send another, with a URL that works."}
+		hop.State, hop.Detail = hopNone, "the vendor sends none for a job that "+t.endWord()
 	case t.job.EndedAt != nil && t.now.Sub(*t.job.EndedAt) > arriveLate:
 		hop.State, hop.Detail = hopFailed, "nothing has come since the job ended, and it is waited for no longer"
 		if t.mayStillCome() {
@@ -164,6 +164,27 @@ func (t *trail) received() views.Hop {
 		hop.Reasons = t.whyNothingCame()
 	}
 	return hop
+}
+
+// endWord is how a job ended of which the vendor tells nobody.
+func (t *trail) endWord() string {
+	if t.job.VendorStatus == "cancelled" {
+		return "was cancelled"
+	}
+	return "failed"
+}
+
+// pageEnd is how the job came to an end of which no webhook tells, or told though
+// the page failed, and why; empty otherwise.
+func (t *trail) pageEnd() views.SentEnd {
+	d, came := t.first()
+	switch {
+	case came && verifiedHere(d) && t.job.ItemState == store.ItemFailed:
+		return views.SentEnd{How: "delivered", Why: t.whyFailed()}
+	case came || !t.noEvent():
+		return views.SentEnd{}
+	}
+	return views.SentEnd{How: t.job.VendorStatus, Why: t.whyFailed()}
 }
 
 // noEvent reports an end of which the vendor tells nobody.
@@ -190,6 +211,9 @@ func (t *trail) verified() views.Hop {
 	hop := views.Hop{Title: "Verified", State: hopAhead}
 	d, ok := t.first()
 	if !ok {
+		if t.noEvent() {
+			hop.State, hop.Detail = hopNone, "there is nothing to verify"
+		}
 		return hop
 	}
 	if verifiedHere(d) {
@@ -229,7 +253,7 @@ func (t *trail) settled() views.Hop {
 		switch {
 		case t.job.JobState != store.JobSettled:
 			hop.State, hop.Detail = hopFailed, t.whyFailed()
-		case t.job.SettleNet != store.NetWebhook:
+		case t.job.SettleNet != store.NetWebhook && !t.noEvent():
 			hop.Detail += ", which was there before the webhook"
 		}
 		return hop
@@ -256,7 +280,6 @@ func (t *trail) stored() views.Hop {
 		hop.State, hop.Detail = hopDone, "by "+string(t.job.ItemNet)
 	case store.ItemFailed, store.ItemCancelled:
 		hop.State, hop.Detail = hopFailed, t.job.ItemError
-		hop.Reasons = []string{"The page itself could not be fetched, which says nothing of the webhook. Send another, with a URL that works."}
 	case store.ItemOutstanding:
 		if t.job.EndedAt != nil {
 			hop.State = hopWaiting

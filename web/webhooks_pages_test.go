@@ -238,7 +238,7 @@ func TestSentOneIsFollowedUntilItsDeliveryCame(t *testing.T) {
 	s := b.seedTest(t, id)
 	v, path := b.as(t, store.RoleAdmin), sentPath(id, s.batch)
 	got := v.get(path)
-	if verdict := got.text("[data-testid=verdict]"); !strings.Contains(verdict, "So far it is stuck at this hop: Verified") || got.doc.Find("#live").Length() != 1 {
+	if verdict := got.text("[data-testid=verdict]"); !strings.Contains(verdict, "So far it has failed at this hop: Verified") || got.doc.Find("#live").Length() != 1 {
 		t.Fatalf("got %q and %d streams, want it followed", verdict, got.doc.Find("#live").Length())
 	}
 	watched := v.watch(path + "/live")
@@ -268,7 +268,7 @@ func TestSentOneIsFollowedNoLonger(t *testing.T) {
 	b.clock.advance(retryFor)
 	watched.until(t, "event: done")
 	got := v.get(path)
-	if text := got.text("main"); !inOrder(text, "It got stuck at this hop: Verified", "no good one followed while it was waited for") || got.doc.Find("#live").Length() != 0 {
+	if text := got.text("main"); !inOrder(text, "It failed at this hop: Verified", "no good one followed while it was waited for") || got.doc.Find("#live").Length() != 0 {
 		t.Errorf("got %q and %d streams, want it given up", text, got.doc.Find("#live").Length())
 	}
 }
@@ -289,6 +289,8 @@ func TestHops(t *testing.T) {
 	waitedFor.CreatedAt, waitedFor.EndedAt = *ago(7 * time.Minute), ago(retryFor+time.Second)
 	failed := polled
 	failed.VendorStatus, failed.ItemState, failed.ItemError = "failed", store.ItemFailed, "NOT_FOUND"
+	told := failed
+	told.VendorStatus = "completed"
 	refused := sent
 	refused.ItemState, refused.ItemError, refused.JobState = store.ItemFailed, "REFUSED: no", store.JobRefused
 	good := store.TestDelivery{ID: 9, WebhookID: 3, ReceivedAt: *ago(time.Minute), Verdict: store.VerdictAccepted, Status: 200, SecretVersion: 1}
@@ -305,7 +307,7 @@ func TestHops(t *testing.T) {
 		ended   bool
 	}{
 		"not sent for long":      {sent, nil, nil, "d l! a a a a", false},
-		"refused by the vendor":  {refused, nil, nil, "d f! a a a f!", true},
+		"refused by the vendor":  {refused, nil, nil, "d f! a a a f", true},
 		"just accepted":          {fresh, nil, nil, "d d w a a a", false},
 		"all the way":            {polled, []store.TestDelivery{good}, nil, "d d d d d d", true},
 		"delivered, not settled": {accepted, []store.TestDelivery{good}, nil, "d d d d l! a", false},
@@ -315,7 +317,8 @@ func TestHops(t *testing.T) {
 		"not verified":           {waitedFor, nil, []store.TestDelivery{bad}, "d d d f! d d", true},
 		"not verified yet":       {polled, nil, []store.TestDelivery{bad}, "d d d f! d d", false},
 		"verified at last":       {polled, []store.TestDelivery{good}, []store.TestDelivery{bad}, "d d d d d d", true},
-		"the page failed":        {failed, nil, nil, "d d f! a d f!", true},
+		"the page failed":        {failed, nil, nil, "d d n n d f", true},
+		"its page alone failed":  {told, []store.TestDelivery{good}, nil, "d d d d d f", true},
 	} {
 		tr := &trail{hook: hook, job: &c.job, came: c.came, refused: c.refused, now: now, address: "https://desk.example/"}
 		var got []string
@@ -325,6 +328,9 @@ func TestHops(t *testing.T) {
 				word += "!"
 			}
 			got = append(got, word)
+		}
+		if end := tr.pageEnd(); (end.How != "") != (c.job.ItemState == store.ItemFailed && c.job.AcceptedAt != nil) {
+			t.Errorf("%s: got the end %+v", name, end)
 		}
 		if strings.Join(got, " ") != c.want || tr.ended() != c.ended {
 			t.Errorf("%s: got %q, ended %v, want %q, %v", name, strings.Join(got, " "), tr.ended(), c.want, c.ended)

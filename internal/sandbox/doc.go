@@ -7,7 +7,7 @@
 //
 // Some paths on any made host are special: /slow/5s answers late; /fail/CODE fails for good with that code;
 // /fail-retryable/N fails, retryably, the first N times (once without N) that an account submits it; /huge/5mb is large;
-// /plain/... is tiny and costs nothing to make; /latin1, /invalid-utf8, /nul, /empty and /script (hostile) try what a
+// /plain/... is tiny and costs nothing to make; /steady/... is a good page that the fault item_fail spares; /latin1, /invalid-utf8, /nul, /empty and /script (hostile) try what a
 // page may hold. Every other path is a good page, which may
 // change a little from one submission to the next (Config.PagesChange).
 //

@@ -295,6 +295,10 @@ func TestFaultItemFail(t *testing.T) {
 	if len(codes) != 4 || good < 15 || good > 45 {
 		t.Errorf("codes %v, %d good the second time", codes, good)
 	}
+	r.finish(r.batch("https://shop.sandbox.test/steady/1"))
+	if steady := r.Books().Jobs[2].Outcomes[0]; steady.Status != "completed" {
+		t.Errorf("got %+v, want the steady page spared", steady)
+	}
 }
 
 func TestSameSeedSameOutcomes(t *testing.T) {

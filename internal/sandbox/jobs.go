@@ -242,7 +242,7 @@ func (s *Sandbox) adopt(j *job, it *item) {
 func (s *Sandbox) foretell(j *job, it *item) {
 	s.urls++
 	s.adopt(j, it)
-	if s.hits(FaultItemFail, it.url) {
+	if !isSteady(it.url) && s.hits(FaultItemFail, it.url) {
 		it.ordeal = "permanent"
 		if s.dice.pick(2, "ordeal", it.url) == 0 {
 			it.ordeal = "retryable"

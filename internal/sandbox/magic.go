@@ -59,6 +59,16 @@ func isFailRetryable(text string) bool {
 	return word == "fail-retryable"
 }
 
+// isSteady says that the URL is made to be good whatever the faults are: a first try that shows that all else works.
+func isSteady(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || !isMade(u.Hostname()) {
+		return false
+	}
+	word, _ := magicParts(u.Path)
+	return word == "steady"
+}
+
 // magicOutcome is how a made URL ends: /fail/CODE fails for good with that code; /fail-retryable/N fails the first N
 // times (once without N) that an account submits it; everything else is good.
 func magicOutcome(u *url.URL, attempt int) outcome {
