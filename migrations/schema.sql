@@ -560,6 +560,7 @@ CREATE TABLE public.jobs (
     look text DEFAULT ''::text NOT NULL,
     vendor_ended_at timestamp with time zone,
     called_vendor_at timestamp with time zone,
+    settle_pass_vendor_at timestamp with time zone,
     CONSTRAINT jobs_kind_check CHECK ((kind = ANY (ARRAY['extract'::text, 'batch'::text, 'crawl'::text]))),
     CONSTRAINT jobs_look_check CHECK ((look = ANY (ARRAY[''::text, 'running'::text, 'not_found'::text, 'no_answer'::text, 'incomplete'::text]))),
     CONSTRAINT jobs_origin_check CHECK ((origin = ANY (ARRAY['submit'::text, 'split'::text, 'retry'::text, 'resubmit'::text]))),

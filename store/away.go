@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -10,6 +11,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
+
+// IsLate reports that the database took longer than it was given, by us or by a
+// setting of its own.
+func IsLate(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return errors.Is(err, context.DeadlineExceeded) || ok && pg.Code == "57014"
+}
 
 // IsAway reports whether an error means that the database can't be reached or
 // takes nobody in at present, and not that something was wrong with what it

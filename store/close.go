@@ -69,23 +69,51 @@ func (t Tx) TurnPage(ctx context.Context, p PageTurn) error {
 	return translate(err)
 }
 
-// NotePass notes a complete read of a terminal job that left items unreported;
-// the next look starts again at the first page. It returns how many such reads
-// there were, counting this one only when the last is at least gap old. A wake
-// that came during the read is not looked at: it could tell no more than that
-// the job is over, which this read began with, and the next one comes by itself.
-func (t Tx) NotePass(ctx context.Context, jobID int64, now time.Time, gap time.Duration, next time.Time) (int, error) {
+// Pass is a complete read of a terminal job that left items unreported.
+type Pass struct {
+	JobID  int64
+	At     time.Time
+	Vendor time.Time     // The same moment by the vendor's clock; zero when the vendor didn't say.
+	Gap    time.Duration // How far apart two such reads are that both count.
+	Next   time.Time     // When to read again.
+}
+
+// manyGaps is how many gaps by our clock are one whatever the vendor's says: it
+// may have been set back.
+const manyGaps = 30
+
+// NotePass notes such a read; the next look starts again at the first page. It
+// returns how many there were, counting this one only when the last that counted
+// is a gap old, by our clock and by the vendor's: another server may have noted
+// that one, by a clock of its own. A wake since the look began is not looked
+// for: the next look comes in any case.
+func (t Tx) NotePass(ctx context.Context, p Pass) (int, error) {
 	var passes []int
 	err := t.db.NewRaw(`UPDATE jobs SET settle_page = 1, look = 'incomplete',
-			settle_passes = settle_passes + CASE WHEN settle_pass_at IS NULL OR settle_pass_at <= ?since THEN 1 ELSE 0 END,
-			settle_pass_at = CASE WHEN settle_pass_at IS NULL OR settle_pass_at <= ?since THEN ?now ELSE settle_pass_at END,
+			settle_passes = settle_passes + CASE WHEN c.counts THEN 1 ELSE 0 END,
+			settle_pass_at = CASE WHEN c.counts THEN ?now ELSE settle_pass_at END,
+			settle_pass_vendor_at = CASE WHEN c.counts THEN ?vendor::timestamptz ELSE settle_pass_vendor_at END,
 			next_poll_at = CASE WHEN state = 'accepted' THEN ?next::timestamptz END
-		WHERE id = ?id AND state IN ('accepted', 'given_up') RETURNING settle_passes`,
-		named{"since": now.Add(-gap), "now": now, "next": next, "id": jobID}).Scan(ctx, &passes)
+		FROM (SELECT id AS job_id, settle_pass_at IS NULL OR settle_pass_at <= ?since
+				AND (settle_pass_at <= ?long OR coalesce(settle_pass_vendor_at <= ?vendorSince::timestamptz, true)) AS counts
+			FROM jobs WHERE id = ?id FOR NO KEY UPDATE) c
+		WHERE id = c.job_id AND state IN ('accepted', 'given_up') RETURNING settle_passes`,
+		named{
+			"since": p.At.Add(-p.Gap), "long": p.At.Add(-manyGaps * p.Gap), "now": p.At, "next": p.Next, "id": p.JobID,
+			"vendor": bun.NullTime{Time: p.Vendor}, "vendorSince": bun.NullTime{Time: before(p.Vendor, p.Gap)},
+		}).Scan(ctx, &passes)
 	if err != nil || len(passes) == 0 {
 		return 0, translate(err)
 	}
 	return passes[0], nil
+}
+
+// before is a time a while earlier; zero stays zero.
+func before(t time.Time, d time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(-d)
 }
 
 // SettleJob moves a job to settled: everything it can tell has been carried

@@ -30,7 +30,8 @@ type Completion struct {
 // one order, and says how they stand. What a job carries no more, or was never
 // there, keeps an empty state.
 func (t Tx) LockCompletions(ctx context.Context, group []*Completion) error {
-	if err := t.plannedOnce(ctx); err != nil {
+	// Whoever holds one job or batch must not hold up all others.
+	if err := t.plannedOnce(ctx, `, set_config('lock_timeout', '1s', true)`); err != nil {
 		return err
 	}
 	jobs, items := make([]int64, len(group)), make([]int64, len(group))

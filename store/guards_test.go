@@ -122,7 +122,7 @@ func moves() []move {
 			return tx.PutOff(ctx, id, 0, store.LookNoAnswer, now)
 		}},
 		{"pass", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
-			return positive(tx.NotePass(ctx, id, now, time.Second, now))
+			return positive(tx.NotePass(ctx, store.Pass{JobID: id, At: now, Gap: time.Second, Next: now}))
 		}},
 		{"wake", open, "", func(ctx context.Context, tx store.Tx, id int64, _ int) (bool, error) {
 			return contains(id)(tx.WakeJobs(ctx, []int64{id}, store.NetReconcile))

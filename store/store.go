@@ -124,9 +124,9 @@ func (t Tx) SQL() *sql.Tx { return t.tx.Tx }
 // transaction planned once a connection. Postgres would plan those that take
 // arrays anew each time, as an array of one looks cheaper than the ten it
 // expects, and that takes longer than to run them. Whatever their tables held at
-// that moment, they look rows up by index.
-func (t Tx) plannedOnce(ctx context.Context) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`)
+// that moment, they look rows up by index. More is of further settings.
+func (t Tx) plannedOnce(ctx context.Context, more string) error {
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`+more)
 	return translate(err)
 }
 

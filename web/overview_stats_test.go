@@ -232,6 +232,10 @@ func TestVerdictOfTheOverview(t *testing.T) {
 	b.pipeline.sick = http.ErrServerClosed
 	b.pipeline.mu.Unlock()
 	want(views.VerdictBad, "background work of this server stands still")
+	b.pipeline.mu.Lock()
+	b.pipeline.sick, b.pipeline.still = nil, now.Add(-5*time.Minute)
+	b.pipeline.mu.Unlock()
+	want(views.VerdictBad, "Work is due and none of it is done")
 	feed := v.get("/").text("[data-testid=happened]")
 	for _, text := range []string{"The first ended: 0 of 0 stored", "After 1 h dispatch goes on"} {
 		if !strings.Contains(feed, text) {

@@ -71,6 +71,15 @@ func (s *Server) badNow(ctx context.Context, system *views.SystemState) ([]views
 	if err := s.pipeline.WorkersHealthy(); err != nil {
 		bad = append(bad, views.Trouble{Text: "The background work of this server stands still"})
 	}
+	since, err := s.pipeline.StandsStill(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !since.IsZero() {
+		bad = append(bad, views.Trouble{
+			At: since, Text: "Work is due and none of it is done: no process has workers, or the vendor or the database keeps them waiting. The log says which",
+		})
+	}
 	return bad, nil
 }
 

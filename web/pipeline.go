@@ -81,6 +81,8 @@ type Pipeline interface {
 	TakeUpAgain(ctx context.Context, deliveryIDs []int64) (pipeline.TakenUp, error)
 	// WebhooksTrusted reports whether jobs are expected home by webhook now.
 	WebhooksTrusted(ctx context.Context) (bool, error)
+	// StandsStill tells since when work is due of which none is done; zero when all moves.
+	StandsStill(ctx context.Context) (time.Time, error)
 	// WorkersHealthy says what keeps the background work from running.
 	WorkersHealthy() error
 }

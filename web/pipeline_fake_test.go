@@ -38,6 +38,7 @@ type fakePipeline struct {
 	resolves   []resolveCall
 	cancelPlan pipeline.CancelPlan
 	sick       error
+	still      time.Time // Since when work is due of which none is done.
 	unknown    string
 	lookUp     error
 	rotated    []string
@@ -173,6 +174,12 @@ func (f *fakePipeline) ResumeDispatch(context.Context) error {
 	defer f.mu.Unlock()
 	f.resumes++
 	return nil
+}
+
+func (f *fakePipeline) StandsStill(context.Context) (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.still, nil
 }
 
 func (f *fakePipeline) WorkersHealthy() error {

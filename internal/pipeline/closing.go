@@ -72,7 +72,9 @@ func (s *settling) endIn(ctx context.Context, tx store.Tx, e ended, counts *stor
 		return false, err
 	}
 	if len(missing) > 0 || lacks {
-		passes, err := tx.NotePass(ctx, s.job.ID, now, s.passGap(e.status), s.secondRead(now))
+		passes, err := tx.NotePass(ctx, store.Pass{
+			JobID: s.job.ID, At: now, Vendor: s.heardAt, Gap: s.passGap(e.status), Next: s.secondRead(now),
+		})
 		if err != nil {
 			return false, err
 		}

@@ -154,3 +154,65 @@ func TestCompletedJobsOfManyKinds(t *testing.T) {
 		t.Errorf("got %d jobs settled, want 5", n)
 	}
 }
+
+// TestOneLockedBatchAmongCompletedJobs: whoever holds a batch keeps only its own
+// jobs waiting.
+func TestOneLockedBatchAmongCompletedJobs(t *testing.T) {
+	t.Parallel()
+	r, jobs := completedRig(t, 2)
+	held := r.number(`SELECT max(id) FROM batches`)
+	others := r.openJobs(2)
+	free := r.number(`SELECT max(id) FROM batches`)
+	eventually(t, "the sandbox to be done", func() bool { return r.vendorDone() == 4 })
+	lock, err := r.store.SQL().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.ExecContext(t.Context(), `SELECT FROM batches WHERE id = $1 FOR UPDATE`, held); err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range r.together(jobs[0], others[0], jobs[1], others[1]) {
+		if (err != nil) != (i%2 == 0) {
+			t.Errorf("job %d of the group: got %v", i, err)
+		}
+	}
+	r.wantBatch(r.ended(free), 2, 0, 0)
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.together(jobs...)...); err != nil {
+		t.Fatal(err)
+	}
+	r.wantBatch(r.ended(held), 2, 0, 0)
+	r.balanced(held)
+}
+
+// TestStandsStill: work that is due and not done is told of, whoever should do
+// it, until some of it is done.
+func TestStandsStill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true})
+	want := func(what string, still bool) {
+		t.Helper()
+		since, err := r.pipe.StandsStill(t.Context())
+		if err != nil || since.IsZero() == still {
+			t.Errorf("%s: got %v, %v", what, since, err)
+		}
+	}
+	task := func(kind, state string, minutes int) {
+		t.Helper()
+		r.exec(`INSERT INTO river_job (state, kind, queue, args, max_attempts, created_at, finalized_at)
+			VALUES ($1::river_job_state, $2, $2, '{}', 100, now() - make_interval(mins => $3::int), CASE WHEN $1 = 'completed' THEN now() END)`, state, kind, minutes)
+	}
+	want("nothing is due", false)
+	task("settle", "available", 1)
+	want("it has been due for a minute", false)
+	task("settle", "scheduled", 60)
+	want("it waits for its time", false)
+	task("dispatch", "retryable", 60)
+	want("it is tried again and again", true)
+	task("upkeep", "completed", 60)
+	want("other work is done", true)
+	task("settle", "completed", 60)
+	want("some of it is done", false)
+}

@@ -130,7 +130,7 @@ func (g *groupCommit[T]) settle(group []waiting[T]) {
 	}
 	// Time running out is the database's trouble and no row's: trying each
 	// alone would only take that long for each.
-	if err == nil || len(group) == 1 || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || len(group) == 1 || store.IsLate(err) {
 		answer(group, err)
 		return
 	}
@@ -138,12 +138,23 @@ func (g *groupCommit[T]) settle(group []waiting[T]) {
 		slog.String("of", g.what), slog.Int("members", len(group)), slog.Any("error", err))
 	for i := range group {
 		one := group[i : i+1]
-		if err = g.together(one); errors.Is(err, context.DeadlineExceeded) {
+		if g.stopping() {
+			answer(group[i:], errStopped)
+			return
+		}
+		if err = g.together(one); store.IsLate(err) {
 			answer(group[i:], err)
 			return
 		}
 		answer(one, err)
 	}
+}
+
+// stopping reports that no more members come.
+func (g *groupCommit[T]) stopping() bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.ended
 }
 
 // together writes members in one commit.

@@ -163,6 +163,7 @@ func TestInterleavingResubmittedThenLate(t *testing.T) {
 		fresh := r.newestJob(id, store.JobAccepted)
 		r.settleNow(old)
 		r.wantBatch(r.ended(id), 1, 0, 0)
+		eventually(t, "the vendor to end the new job", func() bool { return r.vendorDone() == 2 }) // Nobody looks twice.
 		r.settleNow(fresh)
 		b := r.batch(id, func(b *store.Batch) bool { return b.Charged == 2 })
 		if b.Stored() != 1 || b.ChargedTwice != 1 {

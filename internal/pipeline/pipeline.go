@@ -273,9 +273,24 @@ func (p *Pipeline) Stop(ctx context.Context) error {
 	p.arrivals.stop()
 	p.completions.stop()
 	p.refused.stop()
-	p.loops.Wait()
+	p.wait(ctx)
 	p.flushLast(ctx)
 	return err
+}
+
+// wait waits for the loops to end, for as long as ctx lets it: one that waits for
+// the database has a time of its own.
+func (p *Pipeline) wait(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		p.loops.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		p.log.WarnContext(ctx, "stopped without waiting any longer for what was being written")
+	}
 }
 
 // staleBeat is how long the poll loop may be silent before it counts as stuck.
@@ -293,6 +308,16 @@ func (p *Pipeline) WorkersHealthy() error {
 		return fmt.Errorf("the poll loop has been silent for %s", quiet.Round(time.Second))
 	}
 	return nil
+}
+
+// standsStill is how long nothing may be done while work is due.
+const standsStill = 3 * time.Minute
+
+// StandsStill tells since when work has been due that brings results home while
+// none of it is done, on any replica: there are no workers, or each of their
+// tasks hangs or fails. Zero when all moves, or a gate keeps it waiting.
+func (p *Pipeline) StandsStill(ctx context.Context) (time.Time, error) {
+	return p.queue.standstill(ctx, p.now().Add(-standsStill))
 }
 
 // pollLoop wakes what is due until ctx ends. An error is logged and the next

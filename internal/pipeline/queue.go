@@ -329,6 +329,23 @@ func (q *queue) without(ctx context.Context, query string, before time.Time, lim
 	return ids, rows.Err()
 }
 
+// standstill finds the work that brings results home and was due before then,
+// when none of it has been done since: zero when some has, or none was due.
+func (q *queue) standstill(ctx context.Context, before time.Time) (time.Time, error) {
+	var since sql.NullTime
+	err := q.db.QueryRowContext(ctx, `SELECT created_at FROM river_job
+		WHERE state IN ('available', 'running', 'retryable') AND queue IN ($2, $3, $4) AND created_at <= $1
+		  AND NOT EXISTS (SELECT FROM river_job WHERE state = 'completed' AND finalized_at > $1 AND queue IN ($2, $3, $4))
+		LIMIT 1`, before, queueDispatch, queueSettle, queueSync).Scan(&since)
+	if errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look whether work stands still: %w", err)
+	}
+	return since.Time, nil
+}
+
 // hurry has tasks that were put off done now. It may be called at any time: a
 // task that is too early still puts itself off again.
 func (q *queue) hurry(ctx context.Context) error {

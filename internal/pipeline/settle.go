@@ -43,6 +43,8 @@ type settling struct {
 	job  *store.Job
 	net  store.Net
 	task *river.Job[settleArgs]
+	// heardAt is when the vendor answered last, by its clock; zero until it says.
+	heardAt time.Time
 	// vendorEnd is when the job ended, as the vendor wrote it; zero until it says.
 	vendorEnd time.Time
 }
@@ -90,7 +92,7 @@ func (s *settling) stuck(ctx context.Context, cause error) error {
 
 // passing reports that a look ended for want of time or room of ours.
 func passing(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStopped) || errors.Is(err, errBusy)
+	return errors.Is(err, context.Canceled) || store.IsLate(err) || errors.Is(err, errStopped) || errors.Is(err, errBusy)
 }
 
 func (s *settling) look(ctx context.Context) error {
@@ -368,6 +370,7 @@ func (s *settling) extract(ctx context.Context) error {
 
 // answered notes what every readable answer about a job tells.
 func (s *settling) answered(ctx context.Context, r geonode.Reply) error {
+	s.heardAt = r.Date
 	s.health.note(s.job.ID, false)
 	return s.heard(ctx, r)
 }

@@ -1,0 +1,1 @@
+ALTER TABLE jobs DROP COLUMN settle_pass_vendor_at;
