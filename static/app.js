@@ -27,10 +27,13 @@
     location.reload(); // Charts and all: whatever shows a time was drawn in the other zone.
   }
 
-  const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone: zone, hourCycle: "h23", ...options });
+  // Dates are written as the page around them writes its own: in its language, and in English with the day first.
+  const language = root.lang === "en" ? "en-GB" : root.lang || undefined;
+  const format = (options) => new Intl.DateTimeFormat(language, { timeZone: zone, hourCycle: "h23", ...options });
   const day = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const full = format({ dateStyle: "full", timeStyle: "long" });
   const exact = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+  const clock = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "short" });
   const nowText = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" }).format(0, "second");
   const steps = [[60, "second", 1], [3600, "minute", 60], [2 * 86400, "hour", 3600], [30 * 86400, "day", 86400]];
@@ -47,6 +50,7 @@
 
   function timeText(date, style) {
     if (style === "exact") return exact.format(date);
+    if (style === "clock") return clock.format(date);
     const told = near((date.getTime() - Date.now()) / 1000);
     if (style === "relative") return told || day.format(date);
     return told ? `${day.format(date)} (${told})` : full.format(date);
@@ -285,10 +289,19 @@
   document.querySelector("[data-focus]")?.focus();
 
   // A strip that scrolls starts where the reader is.
-  for (const strip of document.querySelectorAll(".menu, .tabs")) {
-    const current = strip.querySelector("[aria-current=page], [aria-current=true]");
-    if (current && strip.scrollWidth > strip.clientWidth) strip.scrollLeft = current.offsetLeft - strip.clientWidth / 3;
+  function showCurrent() {
+    for (const strip of document.querySelectorAll(".menu, .tabs")) {
+      const current = strip.querySelector("[aria-current=page], [aria-current=true]");
+      if (current && strip.scrollWidth > strip.clientWidth) strip.scrollLeft = current.offsetLeft - strip.clientWidth / 3;
+    }
   }
+  showCurrent();
+  let wide = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === wide) return; // Only a bar of the browser came or went.
+    wide = window.innerWidth;
+    showCurrent();
+  });
 
   // Fragments that arrive later carry times in UTC; they are turned before the next paint.
   new MutationObserver(() => {

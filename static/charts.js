@@ -14,7 +14,8 @@
 
   // ---- Words ----
 
-  const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone: zone, hourCycle: "h23", ...options });
+  const { lang } = document.documentElement;
+  const format = (options) => new Intl.DateTimeFormat(lang === "en" ? "en-GB" : lang || undefined, { timeZone: zone, hourCycle: "h23", ...options });
   const dayText = format({ weekday: "short", day: "numeric", month: "short" });
   const shortDay = format({ day: "numeric", month: "short" });
   const hourText = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
@@ -105,11 +106,19 @@
     }, stacked(figures), holder);
   }
 
-  // Two or more marks that people know, as far apart as their words are high.
+  // Marks that people know, as far apart as their words are high: the closer ones where the others would be few.
+  const fewMarks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200, 86400, 259200, 604800];
+  const moreMarks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 432000];
+
   function timesBetween(min, max) {
+    const few = marksBetween(fewMarks, min, max);
+    return few.length >= 5 ? few : marksBetween(moreMarks, min, max);
+  }
+
+  function marksBetween(known, min, max) {
     const apart = (Math.log(max / min) * 18) / (height - 40);
     const marks = [];
-    for (const each of [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200, 86400, 259200, 604800]) {
+    for (const each of known) {
       if (each < min || each > max) continue;
       if (marks.length === 0 || Math.log(each / marks[marks.length - 1]) >= apart) marks.push(each);
     }
@@ -117,7 +126,9 @@
   }
 
   function latencyChart(holder) {
-    const line = (name, dash) => ({ stroke: () => color(name), width: 2, dash, points: { show: true, size: 5 }, spanGaps: false });
+    // A median is a full point and what 95 % stay within a ring, so that a single hour can be read too.
+    const points = (name, dash) => (dash ? { show: true, size: 8, width: 1.5, fill: () => color("surface") } : { show: true, size: 6, fill: () => color(name) });
+    const line = (name, dash) => ({ stroke: () => color(name), width: 2, dash, points: points(name, dash), spanGaps: false });
     return new uPlot({
       width: width(holder), height, cursor, hooks, legend: { show: false }, padding: [8, 24, 0, 0],
       scales: { x: scaleX, y: { distr: 3, range: (_, min, max) => (min === null ? [0.1, 60] : [Math.min(min, max / 10) * 0.8, max * 1.25]) } },
@@ -186,7 +197,7 @@
       const answer = await fetch(section.dataset.path, { headers: { Accept: "text/html", "HX-Request": "true" } });
       if (!answer.ok || answer.redirected) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const id of ["overview-series", "overview-score", "overview-spending", "overview-disk"]) replace(id, page);
+      for (const id of ["overview-counted", "overview-series", "overview-score", "overview-spending", "overview-disk"]) replace(id, page);
       localize();
       drawAnew();
     } catch {

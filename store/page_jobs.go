@@ -97,6 +97,7 @@ type JobStory struct {
 	BatchName  string
 	Attempt    int // 1 for the job of a submission, one more for each time its items were submitted again.
 	Children   []int64
+	TakenOver  int64 // Items that it carried, and that another job carries now.
 	Events     []JobEvent
 	Deliveries []Delivery
 	Stored     []StoredShare
@@ -149,8 +150,13 @@ func (q Queries) jobFamily(ctx context.Context, story *JobStory) error {
 	if err != nil {
 		return err
 	}
-	return q.db.NewRaw("SELECT id FROM jobs WHERE parent_job_id = ? ORDER BY id LIMIT ?", story.ID, maxJobChildren).
+	err = q.db.NewRaw("SELECT id FROM jobs WHERE parent_job_id = ? ORDER BY id LIMIT ?", story.ID, maxJobChildren).
 		Scan(ctx, &story.Children)
+	if err != nil || len(story.Children) == 0 {
+		return err
+	}
+	return q.db.NewRaw(`SELECT count(*) FROM job_items ji JOIN items i ON i.id = ji.item_id
+		WHERE ji.job_id = ? AND i.current_job_id <> ?`, story.ID, story.ID).Scan(ctx, &story.TakenOver)
 }
 
 // jobHistory fills in what happened to a job.

@@ -217,7 +217,9 @@ func (q Queries) RecentSpeed(ctx context.Context, kind Kind) (Speed, error) {
 	}
 	err := q.db.NewRaw(`SELECT count(*) AS batches, coalesce(sum(accepted), 0) AS urls,
 			coalesce(sum(extract(epoch FROM ended_at - created_at)), 0) AS seconds
-		FROM (SELECT * FROM (SELECT kind, accepted, cancelled, ended_at, created_at FROM batches ORDER BY created_at DESC, id DESC LIMIT 200) AS newest
-			WHERE ended_at IS NOT NULL AND kind = ? AND accepted > 0 AND cancelled = 0 LIMIT 20) AS recent`, kind).Scan(ctx, &row)
+		FROM (SELECT * FROM (SELECT id, kind, accepted, cancelled, ended_at, created_at FROM batches ORDER BY created_at DESC, id DESC LIMIT 200) AS newest
+			WHERE ended_at IS NOT NULL AND kind = ? AND accepted > 0 AND cancelled = 0
+				AND NOT EXISTS (SELECT FROM (SELECT origin FROM jobs WHERE batch_id = newest.id ORDER BY id DESC LIMIT 50) AS last
+					WHERE origin = 'resubmit') LIMIT 20) AS recent`, kind).Scan(ctx, &row)
 	return Speed{Batches: row.Batches, URLs: row.URLs, Took: time.Duration(row.Seconds * float64(time.Second))}, translate(err)
 }

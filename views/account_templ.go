@@ -218,7 +218,7 @@ func Account(p AccountProps) templ.Component {
 
 func accountFields() []Option {
 	return []Option{
-		{"time_zone", "Time zone"}, {"theme", "Theme"}, {"old_password", "Present password"}, {"password", "New password"},
+		{"time_zone", "Time zone"}, {"theme", "Theme"}, {"old_password", "Current password"}, {"password", "New password"},
 		{"password_again", "New password again"},
 	}
 }
@@ -658,7 +658,7 @@ func passwordForm(p AccountProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = passwordField(p.Errors, "old_password", "Present password", "current-password", "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = passwordField(p.Errors, "old_password", "Current password", "current-password", "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -108,6 +108,9 @@ func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallNa
 // utcText is what a reader without JavaScript sees: "29 Nov 2026, 14:02 UTC".
 func utcText(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
+// utcClock carries seconds: "2 Jan, 14:02:10 UTC".
+func utcClock(t time.Time) string { return t.UTC().Format("2 Jan, 15:04:05 UTC") }
+
 // utcExact carries milliseconds, for timelines: "14:02:10.123 UTC".
 func utcExact(t time.Time) string { return t.UTC().Format("2 Jan, 15:04:05.000 UTC") }
 

@@ -113,6 +113,8 @@ type Charts struct {
 	Zone  string // IANA name of the zone whose days these are, or in which hours are named until app.js says otherwise
 	Note  string // what is to be known of the days of that zone; or empty
 	Total StatRow
+	// Rolled is when the hours were last counted; zero before.
+	Rolled time.Time
 }
 
 // The spans to choose from.
@@ -179,6 +181,7 @@ type Scorecard struct {
 	Deliveries, Duplicates, Refused Count
 	// Ahead is how far the vendor's clock is ahead of ours, behind when negative.
 	Ahead      time.Duration
+	Rolled     time.Time // when the hours were last counted; zero before
 	AheadKnown bool
 }
 
@@ -208,6 +211,7 @@ type Spending struct {
 	// have taken.
 	Jobs, Asking, Own, EachSecond, Backoff Count
 	Watch                                  Watch
+	Rolled                                 time.Time // when the hours were last counted; zero before
 	Quota                                  Quota
 }
 

@@ -452,7 +452,7 @@ func preflightPlan(p PreflightProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = planLine(p.Plan.Requests, "info", "send", trf(ctx, "%s in %s", counted(ctx, p.Plan.Requests, "%s request", "%s requests"), counted(ctx, p.Plan.Jobs, "%s job", "%s jobs")), "One request for each URL that comes. One that fails in a way that may pass is asked for again, three times at most.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(p.Plan.Requests, "info", "send", trf(ctx, "%s in %s", counted(ctx, p.Plan.Requests, "%s request", "%s requests"), counted(ctx, p.Plan.Jobs, "%s job", "%s jobs")), tr(ctx, jobKindText(p.Plan.Kind))+tr(ctx, "One request for each URL that comes. One that fails in a way that may pass is asked for again, three times at most.")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -930,9 +930,9 @@ func takesLine(p PreflightPlan) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var36 string
-			templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, "No batch of this kind has ended lately whose speed could be taken."))
+			templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(noSpeedText(ctx, p.Kind))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 272, Col: 86}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 272, Col: 33}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var36))
 			if templ_7745c5c3_Err != nil {
@@ -949,6 +949,27 @@ func takesLine(p PreflightPlan) templ.Component {
 		}
 		return nil
 	})
+}
+
+// jobKindText says which of the vendor's jobs Automatic, or the choice, came to.
+func jobKindText(kind string) string {
+	switch kind {
+	case "extract":
+		return "Sent as extract jobs, one URL each. "
+	case "batch":
+		return "Sent as batch jobs, many URLs each. "
+	}
+	return ""
+}
+
+func noSpeedText(ctx context.Context, kind string) string {
+	switch kind {
+	case "extract":
+		return tr(ctx, "None of the latest batches was sent as extract jobs, so there is no speed to take: other jobs have another one.")
+	case "batch":
+		return tr(ctx, "None of the latest batches was sent as batch jobs, so there is no speed to take: other jobs have another one.")
+	}
+	return tr(ctx, "None of the latest batches was sent as such jobs, so there is no speed to take.")
 }
 
 // guessText is about how long something takes. Below ten seconds the vendor's own pace is all there is to know.

@@ -568,7 +568,7 @@ func finalAdvice(ctx context.Context, p ResubmitProps) string {
 
 func finalText(ctx context.Context, p ResubmitProps) string {
 	if p.Final == p.URLs {
-		return counted(ctx, p.Final, "It may help with none of them: %s is marked as not worth another try", "It may help with none of them: %s are marked as not worth another try")
+		return counted(ctx, p.Final, "It most likely helps with none of them: %s is marked as not worth another try", "It most likely helps with none of them: %s are marked as not worth another try")
 	}
 	rest := Count{N: p.URLs.N - p.Final.N, Known: p.URLs.Known, More: p.URLs.More}
 	return trf(ctx, "It may help with %s of them; %s", rest, counted(ctx, p.Final, "%s is marked as not worth another try", "%s are marked as not worth another try"))
@@ -613,7 +613,7 @@ func jobsText(ctx context.Context, jobs Count) string {
 }
 
 func pickedTitle(p ResubmitProps) string {
-	if p.All {
+	if p.All && int64(len(p.First)) < p.URLs.N {
 		return "The latest of them"
 	}
 	return "These URLs"

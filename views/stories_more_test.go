@@ -11,7 +11,7 @@ func jobStories() []story {
 	job := views.JobProps{
 		Layout: layout("Job 104", views.SectionBatches, views.RoleOperator),
 		ID:     "104", Live: true, Self: "/jobs/104", MayCancel: true, CancelAt: before(time.Minute), VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "batch", State: "accepted", BatchID: "12", BatchName: "Product pages, November",
-		Attempt: 2, ParentID: "98", ChildIDs: []string{"105", "107"}, Flags: []string{"overdue"}, CorrelationID: "c-5512", MaySettle: true,
+		Attempt: 2, ParentID: "98", ChildIDs: []string{"105", "107"}, TakenOver: views.Known(12), Flags: []string{"overdue"}, CorrelationID: "c-5512", MaySettle: true,
 		RollCall:   rollCall(0, 0, 2, 0, 8, nets(38, 2, 0, 0, 0)),
 		Vendor:     views.VendorReport{Status: "processing", Total: views.Known(50), Completed: views.Known(42), Failed: views.Known(2), Pending: views.Known(6)},
 		NextPollAt: now().Add(12 * time.Second), Timeline: timeline(), Items: itemRows(),

@@ -97,7 +97,7 @@ func overviewProps(role string) views.OverviewProps {
 
 // charts are made-up figures: quiet at night, one hour that wasn't counted, and one with nothing in it.
 func charts(span string) views.Charts {
-	c := views.Charts{Span: span}
+	c := views.Charts{Span: span, Rolled: before(20 * time.Second)}
 	step, rows := time.Hour, 24
 	if span == views.SpanMonth {
 		step, rows = 24*time.Hour, 30
@@ -136,12 +136,13 @@ func score() views.Scorecard {
 		Days: 7, Hooked: true, Expected: views.Known(1204), InTime: views.Known(1187), NoHook: views.Known(31),
 		Repaired:   views.Nets{Poll: views.Known(14), Reconcile: views.Known(3), Replay: views.Known(0)},
 		Deliveries: views.Known(1201), Duplicates: views.Known(1), Refused: views.Known(85), Ahead: 42 * time.Second, AheadKnown: true,
+		Rolled: before(20 * time.Second),
 	}
 }
 
 func spending() views.Spending {
 	return views.Spending{
-		Days: 7, Charged: views.Known(8120), Total: views.Known(2904), Since: before(5 * 24 * time.Hour),
+		Days: 7, Rolled: before(20 * time.Second), Charged: views.Known(8120), Total: views.Known(2904), Since: before(5 * 24 * time.Hour),
 		Calls:  []views.CallRow{{Kind: "submit", Calls: views.Known(1240)}, {Kind: "status", Calls: views.Known(1206)}, {Kind: "list", Calls: views.Known(458)}},
 		Asking: views.Known(1664), Own: views.Known(1206), Jobs: views.Known(1235), EachSecond: views.Known(61440), Backoff: views.Known(7512),
 		Quota: views.Quota{

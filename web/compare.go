@@ -18,6 +18,8 @@ import (
 const (
 	compareResultsPath = "/compare/results"
 	compareBatchesPath = "/compare/batches"
+	// comparedNewest is how many batches are offered to compare with.
+	comparedNewest = 30
 )
 
 // sideOf reads one side of a comparison in an address: an item, such as 12, or
@@ -128,6 +130,15 @@ func (s *Server) compareBatches(c echo.Context) error {
 	status := http.StatusOK
 	if len(props.Errors) > 0 {
 		status = http.StatusUnprocessableEntity
+	}
+	newest, err := s.store.PageBatches(c.Request().Context(), "", store.Key{}, comparedNewest)
+	if err != nil {
+		return fmt.Errorf("batches to compare with: %w", err)
+	}
+	for i := range newest {
+		if id := idText(newest[i].ID); id != props.B.ID && newest[i].PrunedAt == nil {
+			props.Others = append(props.Others, views.Option{Value: id, Text: newest[i].Name})
+		}
 	}
 	if props.Layout, err = s.layout(c, "Compare two batches", views.SectionBatches); err != nil {
 		return err

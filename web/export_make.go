@@ -127,7 +127,11 @@ func (s *Server) newExport(c echo.Context) error {
 		Bytes: views.Count{N: a.weight.Bytes, Known: true, More: !a.weight.Known},
 	}
 	if a.filter.Batch > 0 {
-		props.Back, props.BackText = "/batches/"+idText(a.filter.Batch), "Batch "+idText(a.filter.Batch)
+		batch, err := s.store.Batch(c.Request().Context(), a.filter.Batch)
+		if err != nil {
+			return err
+		}
+		props.Back, props.BackText = "/batches/"+idText(batch.ID), batch.Name
 	}
 	if props.Picked, err = s.picked(c, a.filter); err != nil {
 		return err

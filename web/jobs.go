@@ -114,7 +114,7 @@ func jobProps(story *store.JobStory) views.JobProps {
 		ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
 		Net: string(orZero(j.SettleNet)), BatchID: idText(j.BatchID), BatchName: story.BatchName,
 		Attempt: story.Attempt, ParentID: idOrNone(j.ParentJobID), Flags: jobFlags(j), Error: jobError(j),
-		RollCall: answers(&story.Answers), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
+		RollCall: answers(&story.Answers), TakenOver: views.Known(story.TakenOver), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
 		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, MayCancel: !ended(j.State),
 		// One that was given up may still be settled by a person.
 		Live: !ended(j.State) || j.State == store.JobGivenUp, Timeline: timeline(story),

@@ -116,7 +116,8 @@ func (h *history) called(from, until time.Time) (map[string]int64, bool) {
 func (s *Server) overviewStats(ctx context.Context, p *views.OverviewProps, span, zone string) error {
 	now := s.now().UTC()
 	week := now.Truncate(time.Hour).Add(-scoreDays*24*time.Hour + time.Hour)
-	p.Charts = views.Charts{Span: span, Zone: zone}
+	p.Charts = views.Charts{Span: span, Zone: zone, Rolled: p.Verdict.Rolled}
+	p.Score.Rolled, p.Spending.Rolled = p.Verdict.Rolled, p.Verdict.Rolled
 	starts := chartStarts(&p.Charts, now)
 	from := week
 	if starts[0].Before(week) {

@@ -188,6 +188,12 @@ func webhookAlert(hook *store.Webhook) views.Alert {
 
 // errorPage shows a problem inside the frame the reader knows.
 func (s *Server) errorPage(c echo.Context, p *problem, id string) error {
+	if p.status == http.StatusNotFound && personOf(c) == nil && c.Get(keyAccess) == nil {
+		// No route took it, so nobody asked yet whose it is; whoever is signed in keeps the menu.
+		if err := s.identify(c); err != nil {
+			s.log.WarnContext(c.Request().Context(), "error page without a menu", slog.Any("error", err))
+		}
+	}
 	props := views.ErrorProps{
 		Layout: s.bareLayout(c, p.title), Status: p.status, Title: p.title, Message: p.text, LogID: id,
 	}

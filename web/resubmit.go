@@ -235,8 +235,16 @@ func (s *Server) resubmitPicked(c echo.Context, p picked, before time.Time) (pip
 		return pipeline.Resubmitted{}, back, err
 	}
 	done, err := s.pipeline.Resubmit(c.Request().Context(), ids, as)
-	if p.filter.Group != "" && done.BatchID > 0 {
-		back = "/batches/" + idText(done.BatchID) // Nothing of the group may be left to show.
+	if err != nil || done.BatchID == 0 {
+		return done, back, err
+	}
+	// Where nothing is left to show, the batch shows what comes of it.
+	left := int64(0)
+	if p.filter.Group == "" {
+		left, err = s.store.CountFailures(c.Request().Context(), p.filter)
+	}
+	if left == 0 {
+		back = "/batches/" + idText(done.BatchID)
 	}
 	return done, back, err
 }

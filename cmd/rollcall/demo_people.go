@@ -54,9 +54,17 @@ func (d *demo) introduce(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\n  Commands work on it with its settings, such as\n    env $(cat %s) rollcall webhook list\n\n", env)
+	fmt.Fprintf(&b, "\n  Commands work on it with its settings, such as\n    env $(cat %s) %s webhook list\n\n", env, calledAs())
 	_, err = io.WriteString(out, b.String())
 	return err
+}
+
+// calledAs is the command as this one was called: it needn't be on the path.
+func calledAs() string {
+	if name := os.Args[0]; !strings.ContainsAny(name, " '\"$") {
+		return name
+	}
+	return "rollcall"
 }
 
 // leaveSettings writes the settings of this demo into its folder, which only its owner may read: one NAME=VALUE a line.
