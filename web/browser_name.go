@@ -13,13 +13,13 @@ var browserNames = []struct {
 	name string
 	mark *regexp.Regexp
 }{
-	{"Edge", regexp.MustCompile(`\bEdg(?:e|A|iOS)?/(\d+)`)},
-	{"Opera", regexp.MustCompile(`\bOPR/(\d+)`)},
-	{"Samsung Internet", regexp.MustCompile(`\bSamsungBrowser/(\d+)`)},
-	{"Firefox", regexp.MustCompile(`\b(?:Firefox|FxiOS)/(\d+)`)},
-	{"Chrome", regexp.MustCompile(`(?:Chrome|\bCriOS)/(\d+)`)},
-	{"Safari", regexp.MustCompile(`\bVersion/(\d+)[\d.]* .*\bSafari/`)},
-	{"curl", regexp.MustCompile(`^curl/(\d+)`)},
+	{"Edge", regexp.MustCompile(`\bEdg(?:e|A|iOS)?/(\d{1,4})`)},
+	{"Opera", regexp.MustCompile(`\bOPR/(\d{1,4})`)},
+	{"Samsung Internet", regexp.MustCompile(`\bSamsungBrowser/(\d{1,4})`)},
+	{"Firefox", regexp.MustCompile(`\b(?:Firefox|FxiOS)/(\d{1,4})`)},
+	{"Chrome", regexp.MustCompile(`(?:Chrome|\bCriOS)/(\d{1,4})`)},
+	{"Safari", regexp.MustCompile(`\bVersion/(\d{1,4})[\d.]* .*\bSafari/`)},
+	{"curl", regexp.MustCompile(`^curl/(\d{1,4})`)},
 }
 
 // systemMarks are the marks of operating systems, in the same order.
@@ -51,6 +51,16 @@ func browserName(agent string) string {
 			}
 		}
 		return name
+	}
+	return clipped(agent)
+}
+
+// clipped is the beginning of what a browser calls itself: people look for a
+// word they know in it.
+func clipped(agent string) string {
+	const most = 80
+	if runes := []rune(agent); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
 	return agent
 }

@@ -1,6 +1,9 @@
 package web
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestBrowserName(t *testing.T) {
 	t.Parallel()
@@ -13,12 +16,14 @@ func TestBrowserName(t *testing.T) {
 		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 " + gecko + " Version/26.0 Safari/605.1.15":                   "Safari 26 on macOS",
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 " + gecko + " Version/18.6 Mobile/15E148 Safari/604.1": "Safari 18 on iPhone",
 		"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 " + gecko + " Chrome/141.0.0.0 Mobile Safari/537.36":                         "Chrome 141 on Android",
-		"curl/8.14.1": "curl 8",
-		"Wget/1.25.0": "Wget/1.25.0",
-		"":            "",
+		"curl/8.14.1":                      "curl 8",
+		"Wget/1.25.0":                      "Wget/1.25.0",
+		"":                                 "",
+		"Firefox/123456789012345678901234": "Firefox 1234",
+		strings.Repeat("ü", 200_000):       strings.Repeat("ü", 80) + "…",
 	} {
 		if got := browserName(agent); got != want {
-			t.Errorf("%q: got %q, want %q", agent, got, want)
+			t.Errorf("%.100q: got %q, want %q", agent, got, want)
 		}
 	}
 }

@@ -230,6 +230,7 @@ func TestInterleavingReSettledAfterResubmission(t *testing.T) {
 			if err != nil || b.Outstanding != 1 {
 				t.Errorf("got %+v, %v, want the item outstanding", b, err)
 			}
+			eventually(t, "the vendor to end the new job", func() bool { return r.vendorDone() == 2 }) // Nobody looks twice.
 			r.settleNow(fresh)
 			r.wantBatch(r.ended(id), 1, 0, 0)
 			if got := r.number(`SELECT count(*) FROM jobs`); got != 2 {
