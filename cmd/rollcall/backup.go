@@ -115,6 +115,9 @@ func (c *restoreCmd) restore(ctx context.Context, s *stack) error {
 	if err := runTool(tool); err != nil {
 		return err
 	}
+	if err := foundAgain(ctx, s.dsn); err != nil {
+		return err
+	}
 	newer, err := newerSchema(ctx, s.dsn)
 	if err == nil && newer != "" {
 		s.log.WarnContext(ctx, "schema of a newer release", slog.String("detail", newer))
@@ -142,6 +145,25 @@ func emptyDatabase(ctx context.Context, dsn string) error {
 	}
 	if tables > 0 {
 		return fmt.Errorf("the database is not empty (%d tables), and nothing was changed: name an empty one, or a new ROLLCALL_DATA_DIR", tables)
+	}
+	return nil
+}
+
+// foundAgain checks that what was restored is where a server looks for it: else that would begin an empty schema of
+// its own.
+func foundAgain(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	var found bool
+	var path string
+	err = conn.QueryRow(ctx, `SELECT to_regclass('bun_migrations') IS NOT NULL, current_setting('search_path')`).Scan(&found, &path)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	if !found {
+		return fmt.Errorf("all is restored, into the schema that it was in, but this database looks for tables in others (search_path %s): change that before a server starts", path)
 	}
 	return nil
 }

@@ -200,6 +200,27 @@ func TestBackupTarget(t *testing.T) {
 	}
 }
 
+// TestRestoredWhereNobodyLooks: what lies in a schema that the database's search_path leaves out is told of.
+func TestRestoredWhereNobodyLooks(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.EmptyDSN(t)
+	db := storetest.Open(t, dsn).SQL()
+	for _, do := range []string{
+		"CREATE SCHEMA elsewhere CREATE TABLE bun_migrations (id int)",
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = elsewhere', current_database()); END $$",
+	} {
+		if err := foundAgain(t.Context(), dsn); err == nil || !strings.Contains(err.Error(), `search_path "$user", public`) {
+			t.Errorf("before %s: got %v", do, err)
+		}
+		if _, err := db.ExecContext(t.Context(), do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := foundAgain(t.Context(), dsn); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEmptyDatabase: one that was emptied by dropping its schema can be restored into, one that holds something can't.
 func TestEmptyDatabase(t *testing.T) {
 	t.Parallel()
