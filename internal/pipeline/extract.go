@@ -2,10 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"rollcall/internal/geonode"
-	"rollcall/store"
 )
 
 // extract settles a job of one URL.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"time"
 
@@ -67,7 +68,9 @@ func (p *Pipeline) PlanReplay(ctx context.Context, req ReplayRequest) (*store.Re
 		}
 		return tx.Audit(ctx, now, store.Change{
 			What: "replay.plan", Kind: "replay", ID: strconv.FormatInt(plan.ID, 10),
-			After: map[string]any{"picked": plan.Picked, "jobs": plan.Jobs, "deliveries": plan.Deliveries, "calls": plan.Calls},
+			After: map[string]any{
+				"state": plan.State, "picked": plan.Picked, "lines": plan.Lines, "jobs": plan.Jobs, "refused_deliveries": plan.Deliveries, "calls": plan.Calls,
+			},
 		})
 	})
 	switch {
@@ -123,7 +126,7 @@ func (p *Pipeline) CancelReplay(ctx context.Context, id int64) (bool, error) {
 
 // moveReplay moves a replay, writes down who did, and has its runner look: also
 // one that was paused or cancelled has jobs under way that end.
-func (p *Pipeline) moveReplay(ctx context.Context, what string, id int64, after any, move func(context.Context, store.Tx, time.Time) (bool, error)) (bool, error) {
+func (p *Pipeline) moveReplay(ctx context.Context, what string, id int64, after map[string]any, move func(context.Context, store.Tx, time.Time) (bool, error)) (bool, error) {
 	now, moved := p.now(), false
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		was, err := tx.LockReplay(ctx, id)
@@ -133,8 +136,14 @@ func (p *Pipeline) moveReplay(ctx context.Context, what string, id int64, after 
 		if moved, err = move(ctx, tx, now); err != nil || !moved {
 			return err
 		}
+		is, err := tx.LockReplay(ctx, id)
+		if err != nil {
+			return err
+		}
+		changed := map[string]any{"state": is.State}
+		maps.Copy(changed, after)
 		err = tx.Audit(ctx, now, store.Change{
-			What: what, Kind: "replay", ID: strconv.FormatInt(id, 10), Before: map[string]any{"state": was.State}, After: after,
+			What: what, Kind: "replay", ID: strconv.FormatInt(id, 10), Before: map[string]any{"state": was.State}, After: changed,
 		})
 		if err != nil || was.State == store.ReplayPlanned && what == "replay.cancel" {
 			return err

@@ -139,6 +139,10 @@ func TestReplayIsStartedOnce(t *testing.T) {
 		}
 	}
 	got := r.text(`SELECT string_agg(what || ' ' || who || ' ' || on_id, ', ' ORDER BY id) FROM audit_log`)
+	moves := r.text(`SELECT string_agg(concat_ws('>', before->>'state', after->>'state'), ' ' ORDER BY id) FROM audit_log`)
+	if moves != "planned planned>running running>paused paused>running running>cancelled" {
+		t.Errorf("audit: got the states %s", moves)
+	}
 	id := strconv.FormatInt(ids[0], 10)
 	if want := "replay.plan olga " + id + ", replay.run olga " + id + ", replay.pause olga " + id + ", replay.resume olga " + id + ", replay.cancel olga " + id; got != want {
 		t.Errorf("audit: got %s, want %s", got, want)
