@@ -15,10 +15,12 @@ import (
 // twice: what was found before stays, and of attempts of one time the last is
 // it, as the first delivery is the first to go. Of an attempt without an
 // answer, it is none that another one notes. An attempt whose delivery has gone
-// keeps it.
+// keeps it. A first attempt that is the only one, and came more than once, is
+// the delivery that came first: the others repeat it.
 // Nobody tries one delivery as often as the limit says.
 const sameDelivery = `WITH
-	a AS (SELECT tries.*, row_number() OVER (alike ORDER BY attempt) AS n, count(*) OVER alike AS many, min(attempt) OVER alike > 0 AS numbered
+	a AS (SELECT tries.*, row_number() OVER (alike ORDER BY attempt) AS n, count(*) OVER alike AS many, min(attempt) OVER alike > 0 AS numbered,
+			attempt = 1 AND count(*) OVER () = 1 AS alone
 		FROM (SELECT dl.attempt, dl.http_status, dl.delivery_id, coalesce(dl.delivered_at, dl.created_at) AS at FROM delivery_log AS dl
 			WHERE dl.webhook_id = k.webhook_id AND dl.vendor_id = k.vendor_id
 			  AND (dl.delivery_id IS NULL OR EXISTS (SELECT FROM deliveries AS kept WHERE kept.id = dl.delivery_id))
@@ -36,7 +38,7 @@ const sameDelivery = `WITH
 			WHEN a.many > d.many THEN a.attempt = (SELECT other.attempt FROM a AS other WHERE other.http_status = d.status
 				ORDER BY (other.delivery_id = d.id) IS TRUE DESC, abs(extract(epoch FROM d.received_at - other.at)), other.attempt DESC LIMIT 1)
 			ELSE true END
-		ORDER BY abs(extract(epoch FROM d.received_at - a.at)), d.id LIMIT 1) AS now
+		ORDER BY CASE WHEN a.alone THEN d.n END, abs(extract(epoch FROM d.received_at - a.at)), d.id LIMIT 1) AS now
 	FROM a`
 
 // matchAttempts looks for the deliveries of all attempts that share a vendor's

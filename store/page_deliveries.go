@@ -109,7 +109,7 @@ type DeliveryStory struct {
 	DeliveryRow
 	Kept    int64    // How many bytes of the body are kept; Body may be their beginning.
 	Webhook *Webhook // Nil when it came to no webhook of ours.
-	Attempt *LogRow  // Nil when the log, as far as it is mirrored, doesn't show it.
+	Attempt *LogRow  // Nil when the log, as far as it is mirrored, doesn't show it; of a duplicate, that of the delivery it repeats.
 }
 
 // PageDelivery is one delivery with at most so many bytes of its body;
@@ -129,17 +129,22 @@ func (q Queries) PageDelivery(ctx context.Context, id int64, most int) (*Deliver
 		return nil, err
 	}
 	story := &DeliveryStory{DeliveryRow: rows[0], Kept: kept}
-	if story.Attempt, err = q.attemptOf(ctx, id); err != nil || d.WebhookID == nil {
+	if story.Attempt, err = q.attemptOf(ctx, d); err != nil || d.WebhookID == nil {
 		return story, err
 	}
 	story.Webhook, err = q.Webhook(ctx, *d.WebhookID)
 	return story, err
 }
 
-// attemptOf finds a delivery in the vendor's log; nil when it isn't there.
-func (q Queries) attemptOf(ctx context.Context, deliveryID int64) (*LogRow, error) {
+// attemptOf finds a delivery in the vendor's log; nil when it isn't there. One
+// attempt that came more than once has one line for all of them.
+func (q Queries) attemptOf(ctx context.Context, d *Delivery) (*LogRow, error) {
 	var rows []LogRow
-	err := q.db.NewSelect().Model(&rows).Where("dl.delivery_id = ?", deliveryID).Order("dl.id").Limit(1).Scan(ctx)
+	err := q.db.NewSelect().Model(&rows).Where("dl.delivery_id = ?", d.ID).Order("dl.id").Limit(1).Scan(ctx)
+	if err == nil && len(rows) == 0 && d.WebhookID != nil && d.VendorDeliveryID != "" {
+		err = q.db.NewSelect().Model(&rows).Where("dl.webhook_id = ? AND dl.vendor_id = ? AND dl.http_status = ?", *d.WebhookID, d.VendorDeliveryID, d.Status).
+			Order("dl.attempt").Limit(1).Scan(ctx)
+	}
 	if err != nil || len(rows) == 0 {
 		return nil, translate(err)
 	}

@@ -355,4 +355,29 @@ func TestMirrorLogIsNotOverwrittenByAnOlderReading(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+	mirrorTwice(t, s)
+}
+
+// mirrorTwice reads of one attempt that came twice: it is the delivery that came
+// first, though the other is nearer in time, and both show it.
+func mirrorTwice(t *testing.T, s *store.Store) {
+	t.Helper()
+	for id, d := range map[int]store.Verdict{101: store.VerdictAccepted, 102: store.VerdictDuplicate} {
+		exec(t, s, `INSERT INTO deliveries (id, webhook_id, received_at, verdict, status, vendor_delivery_id, headers, body, body_size)
+			OVERRIDING SYSTEM VALUE VALUES ($1, 1, $2, $3, 200, 'twice', '', '', 0)`, id, noon().Add(time.Duration(id)*time.Second), string(d))
+	}
+	line := store.LogRow{WebhookID: 1, VendorID: "twice", Attempt: 1, Status: "success", HTTPStatus: new(200), CreatedAt: noon().Add(103 * time.Second), SeenAt: noon().Add(time.Hour)}
+	err := s.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		_, _, err := tx.MirrorLog(ctx, []store.LogRow{line})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []int64{101, 102} {
+		story, err := s.PageDelivery(t.Context(), id, 10)
+		if err != nil || story.Attempt == nil || story.Attempt.DeliveryID == nil || *story.Attempt.DeliveryID != 101 {
+			t.Errorf("delivery %d: got %+v, %v, want the line of the first", id, story, err)
+		}
+	}
 }

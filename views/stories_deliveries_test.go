@@ -73,7 +73,7 @@ func deliveryPages() []story {
 		Dump: "00000000  7b 22 65 76 65 6e 74 22  3a 22 62 61 74 63 68 5f  |{\"event\":\"batch_|", JobTimeline: shortTimeline(),
 	}
 	recovered := one
-	recovered.Status, recovered.RecoveredAt, recovered.Reason = 503, before(3*time.Second), "No known secret gives this signature."
+	recovered.Status, recovered.RecoveredAt, recovered.Reason, recovered.SharedWith = 503, before(3*time.Second), "No known secret gives this signature.", "3"
 	refused := one
 	refused.Layout = layout("Delivery 7", views.SectionDeliveries, views.RoleAdmin)
 	refused.Verdict, refused.Status, refused.JobID, refused.Event, refused.Secret, refused.Form = "refused", 401, "", "", "", ""

@@ -96,6 +96,10 @@ func oneWebhookStories() []story {
 	paused := one
 	paused.Webhook = webhookRow("paused")
 	paused.Webhook.Adopted, paused.Webhook.Form = true, "auto"
+	paused.Points = formPoints()
+	for i := range paused.Points {
+		paused.Points[i].Current = ""
+	}
 	wrong := one
 	wrong.SendURL, wrong.Description = hostile, strings.Repeat("x", 300)
 	wrong.Errors = views.Errors{"url": "This URL can't be fetched: it has no host.", "description": "Use at most 200 characters that can be shown."}

@@ -226,6 +226,9 @@ func deliveryProps(story *store.DeliveryStory) views.DeliveryProps {
 	if a := story.Attempt; a != nil {
 		p.Attempt = attemptText(a)
 		p.AttemptPath = attemptPath(a)
+		if joined := orZero(a.DeliveryID); joined != 0 && joined != story.ID {
+			p.SharedWith = idText(joined)
+		}
 	}
 	p.Headers, p.ContentType = shownHeaders(story.Headers)
 	p.Body, p.TextCut = shownText(story.Body, story.Kept)

@@ -188,7 +188,7 @@ func happenedRow(h *store.Happening) views.HappenedRow {
 	case store.HappenedRotation:
 		row.Icon, row.Text = "key", rotationHappened(h)
 	case store.HappenedReplay:
-		row.Icon, row.Text = "history", fmt.Sprintf("Replay %d is %s: %d of %d jobs settled by it", h.ID, h.State, h.N, h.M)
+		row.Icon, row.Text = "history", replayHappened(h)
 	case store.HappenedReconcile:
 		row.Icon, row.Path = "list-check", "/reconcile"
 		row.Text = fmt.Sprintf("Reconcile found %s that nobody had told of", counted(h.N, "job", "jobs"))
@@ -202,6 +202,15 @@ func happenedRow(h *store.Happening) views.HappenedRow {
 		row.Text = "After " + views.Lasted(time.Duration(h.N)*time.Second) + " " + gateName(h.State) + " goes on"
 	}
 	return row
+}
+
+// replayHappened is how far a replay has come. One whose jobs had all settled
+// before has not failed at any.
+func replayHappened(h *store.Happening) string {
+	if h.M <= 0 {
+		return fmt.Sprintf("Replay %d is %s: no job was left to settle", h.ID, h.State)
+	}
+	return fmt.Sprintf("Replay %d is %s: it settled %d of the %s that had not settled before", h.ID, h.State, h.N, counted(h.M, "job", "jobs"))
 }
 
 func rotationHappened(h *store.Happening) string {

@@ -213,7 +213,7 @@ func (s *Server) runReplay(c echo.Context) error {
 		return err
 	}
 	refetch := c.Request().PostFormValue("refetch") != ""
-	return s.moveReplay(c, "It runs.", "It was started or dropped before.", func(ctx context.Context, id int64) (bool, error) {
+	return s.moveReplay(c, "It was started.", "It had been started or dropped before.", func(ctx context.Context, id int64) (bool, error) {
 		return s.pipeline.RunReplay(ctx, id, refetch)
 	})
 }
@@ -225,7 +225,7 @@ func (s *Server) pauseReplay(c echo.Context) error {
 
 // resumeReplay is POST /replays/{id}/resume.
 func (s *Server) resumeReplay(c echo.Context) error {
-	return s.moveReplay(c, "It goes on.", "It isn't paused, so there was nothing to resume.", s.pipeline.ResumeReplay)
+	return s.moveReplay(c, "It was resumed.", "It isn't paused, so there was nothing to resume.", s.pipeline.ResumeReplay)
 }
 
 // cancelReplay is POST /replays/{id}/cancel.

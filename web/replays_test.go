@@ -104,7 +104,7 @@ func TestReplayIsPlannedRunAndFollowed(t *testing.T) {
 	if got := plan.doc.Find("#live").Length(); got != 0 {
 		t.Error("a plan that doesn't run has a stream")
 	}
-	for i, want := range []string{"It runs.", "It was started or dropped before."} {
+	for i, want := range []string{"It was started.", "It had been started or dropped before."} {
 		if got := v.submit(path+"/run", url.Values{"refetch": {"1"}}); got.status != http.StatusSeeOther || got.header.Get("Location") != path {
 			t.Fatalf("run: got %d to %s", got.status, got.header.Get("Location"))
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -99,7 +100,11 @@ func (s *Server) provenance(ctx context.Context, r shownResult) ([]views.Timelin
 		if err != nil {
 			return nil, err
 		}
-		events = append(events, jobMoments(story)...)
+		earlier, err := s.earlierMoments(ctx, r.ItemID, *r.JobID)
+		if err != nil {
+			return nil, err
+		}
+		events = append(append(events, earlier...), jobMoments(story)...)
 	} else if times.Called != nil {
 		events = append(events, views.TimelineEvent{At: *times.Called, Kind: "called", Title: "Vendor called", Detail: "to answer at once"})
 	}
@@ -123,11 +128,43 @@ func jobMoments(story *store.JobStory) []views.TimelineEvent {
 			Detail: deliveryWords(d), Path: "/deliveries/" + idText(d.ID),
 		}
 		if !told && d.Verdict == store.VerdictAccepted {
-			told, e.Title = true, "The delivery that told of it"
+			told, e.Title = true, deliveryTitle(&story.Job, d)
 		}
 		events = append(events, e)
 	}
 	return events
+}
+
+// deliveryTitle says whether a delivery told of the job's end: when polling or
+// reconciling had found it before, it only came later.
+func deliveryTitle(job *store.Job, d *store.Delivery) string {
+	if job.EndedAt != nil && orZero(job.SettleNet) != store.NetWebhook && !d.ReceivedAt.Before(*job.EndedAt) {
+		return "Its delivery, which came later"
+	}
+	return "The delivery that told of it"
+}
+
+// earlierMoments are the jobs that carried an item before the one that brought
+// its result.
+func (s *Server) earlierMoments(ctx context.Context, itemID, jobID int64) ([]views.TimelineEvent, error) {
+	story, err := s.store.PageItem(ctx, itemID)
+	if err != nil {
+		return nil, err
+	}
+	var events []views.TimelineEvent
+	for i := range story.Lineage {
+		step := &story.Lineage[i]
+		if step.JobID >= jobID {
+			continue
+		}
+		name, path := "job "+idText(step.JobID), "/jobs/"+idText(step.JobID)
+		events = append(events, views.TimelineEvent{At: step.CreatedAt, Kind: "intended", Title: "Asked for by " + name, Path: path})
+		if step.EndedAt != nil && step.Outcome != "" {
+			said := strings.TrimSpace(step.ErrorCode + " " + step.ErrorMessage)
+			events = append(events, views.TimelineEvent{At: *step.EndedAt, Kind: "asked", Title: "No result from " + name, Detail: said, Path: path})
+		}
+	}
+	return events, nil
 }
 
 // deliveryWords says what a delivery was, and what verified it.

@@ -50,6 +50,11 @@ func TestStoryOfAResult(t *testing.T) {
 	if told.Text() != "The delivery that told of it" || !strings.Contains(story.text("[data-testid=timeline]"), "verified with version 3 of the secret") {
 		t.Errorf("provenance: got %q", story.text("[data-testid=timeline]"))
 	}
+	b.exec(t, `UPDATE jobs SET settle_net = 'poll' WHERE id = $1`, s.job)
+	b.exec(t, `UPDATE deliveries SET received_at = (SELECT ended_at FROM jobs WHERE id = $1) WHERE id = $2`, s.job, delivery)
+	if got := v.get(path + "?tab=story").text("[data-testid=timeline]"); !strings.Contains(got, "Its delivery, which came later") || strings.Contains(got, "told of it") {
+		t.Errorf("provenance of what polling brought: got %q", got)
+	}
 	if got := story.text("[data-testid=timeline]"); !strings.Contains(got, "Submitted in november") || strings.Index(got, "Submitted") > strings.Index(got, "version 1") || !strings.Contains(got, "Replaced by a person") {
 		t.Errorf("provenance: got %q, want it from the form to the version that stands", got)
 	}

@@ -62,12 +62,13 @@ func (s *Server) showWebhook(c echo.Context, status int, w *store.Webhook, typed
 	return render(c, status, views.Webhook(props))
 }
 
-// formPoints are the points of a signature's form, with the values in use.
+// formPoints are the points of a signature's form, with the values in use; of
+// one that isn't fixed, with none.
 func formPoints(form string) []views.FormPoint {
 	values := strings.Split(form, " ")
 	var points []views.FormPoint
 	for i, each := range pipeline.SignaturePoints() {
-		point := views.FormPoint{Name: each.Name, Text: each.Text, Values: each.Values, Current: each.Values[0]}
+		point := views.FormPoint{Name: each.Name, Text: each.Text, Values: each.Values}
 		if len(values) == len(pipeline.SignaturePoints()) {
 			point.Current = values[i]
 		}

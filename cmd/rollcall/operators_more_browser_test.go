@@ -103,7 +103,9 @@ func (s *show) changeWebhook() {
 	if typed := s.value(`document.querySelector("#description").value`); typed != "Told by a browser" || there.Description != typed {
 		s.t.Errorf("got the description %q here and %q at the vendor", typed, there.Description)
 	}
-	s.choose("#encoding", "base64")
+	for point, value := range map[string]string{"#signed": "body", "#key": "whole", "#prefix": "none", "#encoding": "base64"} {
+		s.choose(point, value)
+	}
 	s.click("[data-testid=set-form]")
 	s.until("[data-testid=form]", `In use:\s+Base64 of the body`)
 	if pinned := s.hookShown().SignatureForm; !strings.HasSuffix(pinned, " base64") {
