@@ -173,8 +173,9 @@ func TestPageItemsAndJobs(t *testing.T) {
 	if retried, err := s.PageJob(t.Context(), again[0].ID); err != nil || retried.Attempt != 2 {
 		t.Errorf("a retry: got %+v, %v, want the second attempt", retried, err)
 	}
+	exec(t, s, `UPDATE items SET current_job_id = $1 WHERE current_job_id = $2 AND position <= 3`, again[0].ID, job)
 	story, err := s.PageJob(t.Context(), job)
-	if err != nil || story.Attempt != 1 || len(story.Children) != 1 || len(story.Events) != 1 || len(story.Deliveries) != 1 || story.BatchName == "" {
+	if err != nil || story.TakenOver+story.Answers.Accepted != 20 || story.TakenOver == 0 || story.Attempt != 1 || len(story.Children) != 1 || len(story.Events) != 1 || len(story.Deliveries) != 1 || story.BatchName == "" {
 		t.Errorf("story: got %+v, %v", story, err)
 	}
 }

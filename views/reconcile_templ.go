@@ -712,7 +712,7 @@ func reconcileWindow(r ReconcileRow) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if r.StartedAt.Sub(r.To).Abs() < time.Minute {
 			var templ_7745c5c3_Var36 string
-			templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "the last %s", durationText(r.To.Sub(r.From).Round(time.Second))))
+			templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "the last %s", durationText(r.To.Sub(r.From).Round(time.Minute))))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/reconcile.templ`, Line: 157, Col: 78}
 			}

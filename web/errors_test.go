@@ -28,9 +28,11 @@ func TestErrorsInEveryShape(t *testing.T) {
 			t.Errorf("Accept %q: got %d as %q, want 404 as %s", accept, got.status, got.header.Get("Content-Type"), want)
 		}
 	}
-	page := v.get("/batches/77")
-	if page.text(".sandbox") == "" || page.doc.Find("nav.menu").Length() != 1 {
-		t.Error("the error page has no banner or no menu")
+	for _, path := range []string{"/batches/77", "/nowhere"} {
+		page := v.get(path)
+		if page.status != http.StatusNotFound || page.text(".sandbox") == "" || page.doc.Find("nav.menu").Length() != 1 {
+			t.Errorf("%s: the error page has no banner or no menu", path)
+		}
 	}
 }
 

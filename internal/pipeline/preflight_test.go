@@ -250,6 +250,11 @@ func TestPreflightLeavesOutWhatIsStored(t *testing.T) {
 	if plan, err := f.pipe.PlanPreflight(t.Context(), row); err != nil || plan.Takes <= 0 || plan.Speed.Batches != 1 || plan.Speed.URLs != 2 {
 		t.Errorf("plan: got %+v, %v", plan, err)
 	}
+	// A pause before a resubmission says nothing of the speed.
+	f.exec(`UPDATE jobs SET origin = 'resubmit'`)
+	if plan, err := f.pipe.PlanPreflight(t.Context(), row); err != nil || plan.Takes != 0 {
+		t.Errorf("plan after a resubmission: got %+v, %v", plan, err)
+	}
 	done, err := f.pipe.SubmitPreflight(t.Context(), id, f.alice, 1)
 	if err != nil {
 		t.Fatal(err)
