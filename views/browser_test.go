@@ -280,13 +280,15 @@ func evaluate[T any](t *testing.T, o *tab, script string) T {
 }
 
 // overflow lists the elements that reach beyond the window, unless something around them scrolls, and at a laptop's
-// width the tables that have to.
+// width the tables that have to; and the strips that scroll and don't show where the reader is.
 const overflow = `(() => {
   const scrolls = (e) => { for (let p = e.parentElement; p && p !== document.body; p = p.parentElement) { if (["auto", "scroll"].includes(getComputedStyle(p).overflowX)) return true; } return false; };
   const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e));
   const page = document.documentElement.scrollWidth > innerWidth ? ["the page itself, by " + (document.documentElement.scrollWidth - innerWidth)] : [];
   const tables = innerWidth < 1000 ? [] : [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1);
-  return page.concat(tables.map((e) => "the table of " + [...e.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent.trim()).join(", ") + ", by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
+  const within = (a, b) => a.left < b.right && a.right > b.left;
+  const lost = [...document.querySelectorAll(".menu, .tabs")].filter((e) => { const current = e.querySelector("[aria-current=page], [aria-current=true]"); return current && !within(current.getBoundingClientRect(), e.getBoundingClientRect()); });
+  return page.concat(lost.map((e) => "the " + e.className + ", whose current entry is out of sight"), tables.map((e) => "the table of " + [...e.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent.trim()).join(", ") + ", by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
 })()`
 
 // settled waits, three seconds at most, until the page has followed its window, and says in which theme it stands.
