@@ -120,7 +120,7 @@ func CompareResults(p CompareResultsProps) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = crumbs("/items/"+p.B.ItemID, trf(ctx, "Item %s", p.B.ItemID), "Compare").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = crumbs("/items/"+p.B.ItemID, "Item", "Compare").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
