@@ -31,8 +31,8 @@ type Completion struct {
 // there, keeps an empty state.
 func (t Tx) LockCompletions(ctx context.Context, group []*Completion) error {
 	// Whoever holds one job or batch must not hold up all others.
-	if err := t.plannedOnce(ctx, `, set_config('lock_timeout', '1s', true)`); err != nil {
-		return err
+	if _, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+plannedOnce); err != nil {
+		return translate(err)
 	}
 	jobs, items := make([]int64, len(group)), make([]int64, len(group))
 	for i, c := range group {

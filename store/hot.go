@@ -51,7 +51,7 @@ func (h hot) row(ctx context.Context, model any, query string, args ...any) erro
 
 // rows reads all rows into a slice of models.
 func (h hot) rows(ctx context.Context, models any, query string, args ...any) error {
-	rows, err := h.on.QueryContext(ctx, query, args...)
+	rows, err := h.on.QueryContext(ctx, query, args...) //nolint:rowserrcheck // ScanRows does.
 	if err != nil {
 		return translate(err)
 	}

@@ -16,26 +16,23 @@ func TestPassesOfServersWhoseClocksDisagree(t *testing.T) {
 	s := storetest.New(t)
 	job := oneJob(t, s, store.JobAccepted)
 	start := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
-	const gap = 30 * time.Second
+	const gap, silent = 30 * time.Second, time.Duration(-1)
 	for _, read := range []struct {
 		name         string
-		ours, vendor time.Duration // Since the start; a negative vendor's time is none.
+		ours, vendor time.Duration // Since the start.
 		want         int
 	}{
 		{"by a server that is behind", -40 * time.Second, 0, 1},
 		{"right after it, by one that isn't", time.Second, time.Second, 1},
 		{"by the vendor's clock alone", -15 * time.Second, gap, 1},
 		{"a gap later by both", 2 * gap, gap, 2},
-		{"with no word of the vendor's", 3 * gap, -1, 3},
+		{"with no word of the vendor's", 3 * gap, silent, 3},
 		{"whatever it said before", 4 * gap, 0, 4},
-		{"set back for long", 40 * gap, -2, 5},
+		{"set back for long", 40 * gap, -time.Hour, 5},
 	} {
 		p := store.Pass{JobID: job, At: start.Add(read.ours), Vendor: start.Add(read.vendor), Gap: gap, Next: start}
-		switch read.vendor {
-		case -1:
+		if read.vendor == silent {
 			p.Vendor = time.Time{}
-		case -2:
-			p.Vendor = start.Add(-time.Hour)
 		}
 		inTx(t, s, func(ctx context.Context, tx store.Tx) error {
 			got, err := tx.NotePass(ctx, p)

@@ -53,7 +53,7 @@ const arriveSQL = `WITH g AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2
 // returns the jobs that it woke, for each of which the caller adds a task in
 // the same transaction.
 func (t Tx) Arrive(ctx context.Context, group []*Arrival, now time.Time) ([]int64, error) {
-	if err := t.plannedOnce(ctx, ""); err != nil {
+	if err := t.plannedOnce(ctx); err != nil {
 		return nil, err
 	}
 	c, leads := newDeliveryColumns(len(group)), make([]bool, len(group))

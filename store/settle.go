@@ -283,7 +283,8 @@ const carriedSQL = `SELECT ji.input_index, ji.item_id, i.url, i.state,
 // Carried lists what a job carries, by input index.
 func (q Queries) Carried(ctx context.Context, jobID int64) ([]CarriedItem, error) {
 	var out []CarriedItem
-	return out, q.hot.rows(ctx, &out, carriedSQL+` WHERE ji.job_id = $1 ORDER BY ji.input_index`, jobID)
+	err := q.hot.rows(ctx, &out, carriedSQL+` WHERE ji.job_id = $1 ORDER BY ji.input_index`, jobID)
+	return out, err
 }
 
 // CarriedOf is Carried for some of the job's items.

@@ -120,13 +120,16 @@ func (s *Store) InTx(ctx context.Context, do func(context.Context, Tx) error) er
 // join it. Only pipeline/queue.go uses it.
 func (t Tx) SQL() *sql.Tx { return t.tx.Tx }
 
+// plannedOnce are settings of a transaction; see Tx.plannedOnce.
+const plannedOnce = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+
 // plannedOnce has the statements with parameters that follow in this
 // transaction planned once a connection. Postgres would plan those that take
 // arrays anew each time, as an array of one looks cheaper than the ten it
 // expects, and that takes longer than to run them. Whatever their tables held at
-// that moment, they look rows up by index. More is of further settings.
-func (t Tx) plannedOnce(ctx context.Context, more string) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`+more)
+// that moment, they look rows up by index.
+func (t Tx) plannedOnce(ctx context.Context) error {
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT `+plannedOnce)
 	return translate(err)
 }
 

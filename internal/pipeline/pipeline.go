@@ -115,7 +115,7 @@ type setting struct {
 	value time.Duration
 }
 
-func (c *Config) times() []setting {
+func times(c *Config) []setting {
 	return []setting{
 		{&c.PollFirst, time.Second},
 		{&c.PollCap, 30 * time.Second},
@@ -149,7 +149,7 @@ func (c *Config) times() []setting {
 
 // withDefaults fills in what was left zero.
 func (c Config) withDefaults() Config {
-	for _, d := range c.times() {
+	for _, d := range times(&c) {
 		if *d.at == 0 {
 			*d.at = d.value
 		}
