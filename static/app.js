@@ -139,7 +139,8 @@
       if (over || mayFollow() === following) return;
       following = !following;
       if (following) {
-        window.htmx.trigger(live, "follow");
+        // Not by a trigger: htmx may have looked at the page before its extension for streams was there to hear of it.
+        window.htmx.ajax("GET", live.getAttribute("hx-sse:connect"), { source: live });
         return;
       }
       connection?.reader?.cancel(); // It would connect again, which is refused below.
