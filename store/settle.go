@@ -86,6 +86,15 @@ func (t Tx) AddCounts(ctx context.Context, batchID int64, c Counts, now time.Tim
 	return nil
 }
 
+// CountLast is AddCounts for a transaction that may have ended something without
+// counting anything: then the batch may have ended all the same.
+func (t Tx) CountLast(ctx context.Context, batchID int64, c Counts, now time.Time) error {
+	if c == (Counts{Net: c.Net}) {
+		return t.EndBatch(ctx, batchID, now)
+	}
+	return t.AddCounts(ctx, batchID, c, now)
+}
+
 // openCrawl finds a crawl of the batch that may still report pages: until it is
 // settled the batch has not ended, though nothing of it is outstanding.
 const openCrawl = `SELECT FROM jobs WHERE batch_id = ?id AND kind = 'crawl'

@@ -828,8 +828,8 @@ func partial(id string) templ.Component {
 
 // live opens the page's one stream of server-sent events. Its unnamed messages hold partials, so that nothing is
 // swapped into the element itself; named ones become events of the element with the id "live". The event "done" says that nothing more will
-// come, and closes it: a stream that merely ends is opened again. app.js says when it is followed, since a browser has
-// only so many connections for all its windows.
+// come, and closes it: a stream that merely ends is opened again. app.js asks for it when it is to be followed, since a browser
+// has only so many connections for all its windows; the trigger only keeps htmx from asking at once.
 func live(path string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -193,7 +193,7 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 func pruned(both ...*store.Batch) string {
 	for _, b := range both {
 		if b.PrunedAt != nil {
-			return "The items of batch " + idText(b.ID) + " were removed after the time for which batches are kept, so there is nothing to compare."
+			return removedText(b) + " There is nothing to compare."
 		}
 	}
 	return ""

@@ -59,8 +59,12 @@ func badRequest(text string, cause error) error {
 func removedItems(b *store.Batch) error {
 	return &problem{
 		status: http.StatusUnprocessableEntity, title: "Its items were removed",
-		text: "The items of batch " + idText(b.ID) + " were removed after the time for which batches are kept. Only its counts are left.",
+		text: removedText(b) + " Only its counts are left.",
 	}
+}
+
+func removedText(b *store.Batch) string {
+	return "The items of batch " + idText(b.ID) + " were removed after the time for which batches are kept."
 }
 
 // asProblem is the one place where an error becomes a status and a text. What

@@ -196,7 +196,7 @@ func (p *Pipeline) withdraw(ctx context.Context, s store.Scope, kind, why string
 		// In one order, so that two cancels do not wait for each other.
 		for _, id := range slices.Sorted(maps.Keys(batches)) {
 			items += ended[id]
-			if err := addCancelled(ctx, tx, id, ended[id], now); err != nil {
+			if err := tx.CountLast(ctx, id, store.Counts{Net: store.NetPoll, Cancelled: ended[id]}, now); err != nil {
 				return err
 			}
 		}
@@ -206,15 +206,6 @@ func (p *Pipeline) withdraw(ctx context.Context, s store.Scope, kind, why string
 		return 0, 0, fmt.Errorf("withdraw jobs: %w", err)
 	}
 	return n, int(items), nil
-}
-
-// addCancelled counts cancelled items; without any, the batch may have ended
-// all the same.
-func addCancelled(ctx context.Context, tx store.Tx, batchID, n int64, now time.Time) error {
-	if n == 0 {
-		return tx.EndBatch(ctx, batchID, now)
-	}
-	return tx.AddCounts(ctx, batchID, store.Counts{Net: store.NetPoll, Cancelled: n}, now)
 }
 
 // flag marks the open jobs and, where the vendor can be asked to stop, adds the

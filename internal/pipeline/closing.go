@@ -44,10 +44,10 @@ func (s *settling) endWith(ctx context.Context, page *readPage, e ended) error {
 			return err
 		}
 		// Last, as they lock the batch until the commit.
-		if !waits && counts == (store.Counts{Net: s.net}) {
-			return tx.EndBatch(ctx, s.job.BatchID, now)
+		if waits {
+			return tx.AddCounts(ctx, s.job.BatchID, counts, now)
 		}
-		return tx.AddCounts(ctx, s.job.BatchID, counts, now)
+		return tx.CountLast(ctx, s.job.BatchID, counts, now)
 	})
 	if err != nil {
 		return fmt.Errorf("close: %w", err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"rollcall/store"
 )
@@ -59,7 +58,7 @@ func (p *Pipeline) complete(ctx context.Context, group []*completing) error {
 			return err
 		}
 		for _, s := range sums {
-			if err := s.write(ctx, tx, now); err != nil {
+			if err := tx.CountLast(ctx, s.batch, s.counts, now); err != nil {
 				return err
 			}
 		}
@@ -119,12 +118,4 @@ func (c *completing) judge(row *store.Completion, counts *store.Counts, taken ma
 		said.Outcome = &row.Outcome
 	}
 	row.Detail = summary(c.page.status, []store.CarriedItem{said})
-}
-
-// write adds the sum to its batch.
-func (s *batchSum) write(ctx context.Context, tx store.Tx, now time.Time) error {
-	if s.counts == (store.Counts{Net: s.counts.Net}) {
-		return tx.EndBatch(ctx, s.batch, now)
-	}
-	return tx.AddCounts(ctx, s.batch, s.counts, now)
 }

@@ -124,8 +124,7 @@ func (p *Pipeline) refuse(ctx context.Context, job *store.Job, code, message str
 	return nil
 }
 
-// failAll fails items with their job's end, and counts them last; without any,
-// the batch may have ended all the same.
+// failAll fails items with their job's end, and counts them last.
 func (p *Pipeline) failAll(ctx context.Context, tx store.Tx, job *store.Job, ends []store.Ending, kind, detail string, now time.Time) error {
 	failed, err := tx.FailItems(ctx, job.ID, ends, now)
 	if err != nil {
@@ -138,10 +137,7 @@ func (p *Pipeline) failAll(ctx context.Context, tx store.Tx, job *store.Job, end
 	if err := tx.InsertEvents(ctx, []store.JobEvent{event}); err != nil {
 		return err
 	}
-	if len(failed) == 0 {
-		return tx.EndBatch(ctx, job.BatchID, now)
-	}
-	return tx.AddCounts(ctx, job.BatchID, store.Counts{Net: store.NetPoll, Failed: int64(len(failed))}, now)
+	return tx.CountLast(ctx, job.BatchID, store.Counts{Net: store.NetPoll, Failed: int64(len(failed))}, now)
 }
 
 func reportsOf(ends []store.Ending, outcome store.Outcome) []store.Report {

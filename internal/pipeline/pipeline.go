@@ -313,8 +313,8 @@ func (p *Pipeline) WorkersHealthy() error {
 // standsStill is how long nothing may be done while work is due.
 const standsStill = 3 * time.Minute
 
-// StandsStill tells since when work has been due that brings results home while
-// none of it is done, on any replica: there are no workers, or each of their
+// StandsStill tells since when some work has been due that brings results home
+// while none of it is done, on any replica: there are no workers, or each of their
 // tasks hangs or fails. Zero when all moves, or a gate keeps it waiting.
 func (p *Pipeline) StandsStill(ctx context.Context) (time.Time, error) {
 	return p.queue.standstill(ctx, p.now().Add(-standsStill))
