@@ -1189,7 +1189,7 @@ func signOutLabel(ctx context.Context, s SessionRow) string {
 	if s.This {
 		return tr(ctx, "Sign out this session")
 	}
-	return trf(ctx, "Sign out the session of %s from %s", s.Browser, s.Source)
+	return Textf(ctx, "Sign out the session of %s from %s", s.Browser, s.Source)
 }
 
 func roleText(role string) string {

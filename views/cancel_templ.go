@@ -172,7 +172,7 @@ func Cancel(p CancelProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Calling, "info", "phone-call", counted(ctx, p.Plan.Calling, "%s call under way", "%s calls under way"), "What the vendor did not take is withdrawn. Of what it did, batches and crawls are cancelled as soon as its answer is known; extract jobs run out and are charged.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Calling, "info", "phone-call", Counted(ctx, p.Plan.Calling, "%s call under way", "%s calls under way"), "What the vendor did not take is withdrawn. Of what it did, batches and crawls are cancelled as soon as its answer is known; extract jobs run out and are charged.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -190,7 +190,7 @@ func Cancel(p CancelProps) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = planLine(p.Plan.Ended, "calm", "check", counted(ctx, p.Plan.Ended, "%s job already ended", "%s jobs already ended"), "Nothing changes for them. What is stored stays stored.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Plan.Ended, "calm", "check", Counted(ctx, p.Plan.Ended, "%s job already ended", "%s jobs already ended"), "Nothing changes for them. What is stored stays stored.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -377,26 +377,26 @@ func Cancel(p CancelProps) templ.Component {
 
 func unsentText(ctx context.Context, p CancelProps) string {
 	if p.Crawl {
-		return counted(ctx, p.Plan.UnsentURLs, "%s page not asked for yet", "%s pages not asked for yet")
+		return Counted(ctx, p.Plan.UnsentURLs, "%s page not asked for yet", "%s pages not asked for yet")
 	}
-	return trf(ctx, "%s with %s not sent yet", counted(ctx, p.Plan.Unsent, "%s job", "%s jobs"), counted(ctx, p.Plan.UnsentURLs, "%s URL", "%s URLs"))
+	return Textf(ctx, "%s with %s not sent yet", Counted(ctx, p.Plan.Unsent, "%s job", "%s jobs"), Counted(ctx, p.Plan.UnsentURLs, "%s URL", "%s URLs"))
 }
 
 func stoppableText(ctx context.Context, p CancelProps) string {
 	if !p.Crawl {
-		return counted(ctx, p.Plan.Stoppable, "%s job at the vendor", "%s jobs at the vendor") + withURLs(ctx, p.Plan.StoppableURLs)
+		return Counted(ctx, p.Plan.Stoppable, "%s job at the vendor", "%s jobs at the vendor") + withURLs(ctx, p.Plan.StoppableURLs)
 	}
 	if p.Plan.Stoppable.N == 1 {
 		return tr(ctx, "The crawl is under way at the vendor")
 	}
-	return counted(ctx, p.Plan.Stoppable, "%s crawl under way at the vendor", "%s crawls under way at the vendor")
+	return Counted(ctx, p.Plan.Stoppable, "%s crawl under way at the vendor", "%s crawls under way at the vendor")
 }
 
 func runsOutText(ctx context.Context, p CancelProps) string {
 	if p.Crawl {
-		return counted(ctx, p.Plan.RunsOut, "%s page asked for alone that can't be stopped", "%s pages asked for alone that can't be stopped")
+		return Counted(ctx, p.Plan.RunsOut, "%s page asked for alone that can't be stopped", "%s pages asked for alone that can't be stopped")
 	}
-	return counted(ctx, p.Plan.RunsOut, "%s job that can't be stopped", "%s jobs that can't be stopped")
+	return Counted(ctx, p.Plan.RunsOut, "%s job that can't be stopped", "%s jobs that can't be stopped")
 }
 
 func cancelText(ctx context.Context, p CancelProps) string {
@@ -406,14 +406,14 @@ func cancelText(ctx context.Context, p CancelProps) string {
 	case len(p.JobIDs) == 0:
 		return tr(ctx, "Cancel the batch")
 	}
-	return counted(ctx, Known(int64(len(p.JobIDs))), "Cancel %s job", "Cancel %s jobs")
+	return Counted(ctx, Known(int64(len(p.JobIDs))), "Cancel %s job", "Cancel %s jobs")
 }
 
 func withURLs(ctx context.Context, urls Count) string {
 	if !urls.Known || urls.N == 0 {
 		return ""
 	}
-	return counted(ctx, urls, " with %s URL", " with %s URLs")
+	return Counted(ctx, urls, " with %s URL", " with %s URLs")
 }
 
 // planLine is one consequence; what concerns nothing is left out.

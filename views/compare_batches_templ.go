@@ -378,9 +378,9 @@ func compareForm(p CompareBatchesProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var16 string
-		templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "batch %s", p.B.ID))
+		templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "batch %s", p.B.ID))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 94, Col: 34}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 94, Col: 36}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 		if templ_7745c5c3_Err != nil {
@@ -393,7 +393,7 @@ func compareForm(p CompareBatchesProps) templ.Component {
 		var templ_7745c5c3_Var17 string
 		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 94, Col: 42}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 94, Col: 44}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 		if templ_7745c5c3_Err != nil {
@@ -446,9 +446,9 @@ func comparison(p CompareBatchesProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var20 string
-		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "%s (%s) and %s (%s)", p.A.Name, p.A.ID, p.B.Name, p.B.ID))
+		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "%s (%s) and %s (%s)", p.A.Name, p.A.ID, p.B.Name, p.B.ID))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 105, Col: 137}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 105, Col: 139}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 		if templ_7745c5c3_Err != nil {
@@ -605,9 +605,9 @@ func comparison(p CompareBatchesProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var28 string
-			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Comparing %s with %s. This takes some seconds for large batches.", counted(ctx, p.A.Stored, "%s result", "%s results"), thousands(p.B.Stored.N)))
+			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Comparing %s with %s. This takes some seconds for large batches.", Counted(ctx, p.A.Stored, "%s result", "%s results"), thousands(p.B.Stored.N)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 131, Col: 164}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 131, Col: 166}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 			if templ_7745c5c3_Err != nil {
@@ -631,9 +631,9 @@ func comparison(p CompareBatchesProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var29 string
-			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "It failed: %s. Try again.", p.Reason))
+			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "It failed: %s. Try again.", p.Reason))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 136, Col: 54}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 136, Col: 56}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 			if templ_7745c5c3_Err != nil {
@@ -1014,7 +1014,7 @@ func comparedSum(p CompareBatchesProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var51 string
-		templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, Known(p.Pages), "%s page", "%s pages"))
+		templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, Known(p.Pages), "%s page", "%s pages"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 199, Col: 88}
 		}
@@ -1027,9 +1027,9 @@ func comparedSum(p CompareBatchesProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var52 string
-		templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Each page of either batch counts once. Before: %s; after: %s.", thousands(p.A.Pages), thousands(p.B.Pages)))
+		templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Each page of either batch counts once. Before: %s; after: %s.", thousands(p.A.Pages), thousands(p.B.Pages)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 202, Col: 122}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare_batches.templ`, Line: 202, Col: 124}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var52))
 		if templ_7745c5c3_Err != nil {
@@ -1130,7 +1130,7 @@ func comparedRow(kind string, row ComparedRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparedPage(row.A, trf(ctx, "%s, before", row.URL)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparedPage(row.A, Textf(ctx, "%s, before", row.URL)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1138,7 +1138,7 @@ func comparedRow(kind string, row ComparedRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparedPage(row.B, trf(ctx, "%s, after", row.URL)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparedPage(row.B, Textf(ctx, "%s, after", row.URL)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -527,9 +527,9 @@ func comparedSide(name string, s ComparedSide) templ.Component {
 		}
 		if s.Latest {
 			var templ_7745c5c3_Var25 string
-			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "version %d, the present one", s.Version))
+			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "version %d, the present one", s.Version))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 151, Col: 57}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 151, Col: 59}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 			if templ_7745c5c3_Err != nil {
@@ -537,9 +537,9 @@ func comparedSide(name string, s ComparedSide) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var26 string
-			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "version %d, replaced since", s.Version))
+			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "version %d, replaced since", s.Version))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 153, Col: 56}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 153, Col: 58}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 			if templ_7745c5c3_Err != nil {
@@ -695,9 +695,9 @@ func textDiff(p CompareResultsProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var34 string
-			templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "%s gone, %s new.", lines(ctx, p.Diff.Gone), lines(ctx, p.Diff.New)))
+			templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "%s gone, %s new.", lines(ctx, p.Diff.Gone), lines(ctx, p.Diff.New)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 175, Col: 89}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 175, Col: 91}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 			if templ_7745c5c3_Err != nil {
@@ -726,9 +726,9 @@ func textDiff(p CompareResultsProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var35 string
-			templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Only the first %s, and at most %s lines, of each were compared: what follows may differ.", sizeText(p.Limit), thousands(p.Lines)))
+			templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Only the first %s, and at most %s lines, of each were compared: what follows may differ.", sizeText(p.Limit), thousands(p.Lines)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 181, Col: 144}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 181, Col: 146}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 			if templ_7745c5c3_Err != nil {
@@ -851,9 +851,9 @@ func textDiff(p CompareResultsProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var41 string
-				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "More lines differ; the first %s are shown. Download both to compare all.", thousands(int64(len(p.Diff.Rows)))))
+				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "More lines differ; the first %s are shown. Download both to compare all.", thousands(int64(len(p.Diff.Rows)))))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 211, Col: 126}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 211, Col: 128}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var41))
 				if templ_7745c5c3_Err != nil {
@@ -870,7 +870,7 @@ func textDiff(p CompareResultsProps) templ.Component {
 }
 
 func lines(ctx context.Context, n int) string {
-	return counted(ctx, Known(int64(n)), "%s line", "%s lines")
+	return Counted(ctx, Known(int64(n)), "%s line", "%s lines")
 }
 
 func diffRow(row DiffRow) templ.Component {
@@ -896,7 +896,7 @@ func diffRow(row DiffRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var43 string
-			templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, Known(int64(row.Hidden)), "%s unchanged line", "%s unchanged lines"))
+			templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, Known(int64(row.Hidden)), "%s unchanged line", "%s unchanged lines"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/compare.templ`, Line: 223, Col: 123}
 			}

@@ -63,7 +63,7 @@ func Differences(p DifferencesProps) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = crumbs("/replays/"+p.ID, trf(ctx, "Replay %s", p.ID), "Differences").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = crumbs("/replays/"+p.ID, Textf(ctx, "Replay %s", p.ID), "Differences").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -267,9 +267,9 @@ func Differences(p DifferencesProps) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var15 string
-					templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Job %s", each.JobID))
+					templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Job %s", each.JobID))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 60, Col: 96}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 60, Col: 98}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 					if templ_7745c5c3_Err != nil {
@@ -297,9 +297,9 @@ func Differences(p DifferencesProps) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var16 string
-						templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "by %s", each.ReplacedBy))
+						templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "by %s", each.ReplacedBy))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 67, Col: 72}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 67, Col: 74}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 						if templ_7745c5c3_Err != nil {
@@ -497,9 +497,9 @@ func DifferencePage(p DifferenceProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var24 string
-			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "version %d, stored", p.Version))
+			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "version %d, stored", p.Version))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 124, Col: 47}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 124, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 			if templ_7745c5c3_Err != nil {
@@ -508,7 +508,7 @@ func DifferencePage(p DifferenceProps) templ.Component {
 			var templ_7745c5c3_Var25 string
 			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 124, Col: 54}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 124, Col: 56}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 			if templ_7745c5c3_Err != nil {
@@ -562,9 +562,9 @@ func DifferencePage(p DifferenceProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var28 string
-				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "The earlier version is kept. Replaced by %s", p.ReplacedBy))
+				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "The earlier version is kept. Replaced by %s", p.ReplacedBy))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 136, Col: 76}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 136, Col: 78}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 				if templ_7745c5c3_Err != nil {
@@ -573,7 +573,7 @@ func DifferencePage(p DifferenceProps) templ.Component {
 				var templ_7745c5c3_Var29 string
 				templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 136, Col: 83}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/difference.templ`, Line: 136, Col: 85}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 				if templ_7745c5c3_Err != nil {
@@ -831,7 +831,7 @@ func partText(ctx context.Context, p DifferencePart) string {
 	if p.Same {
 		return tr(ctx, "the same")
 	}
-	text := trf(ctx, "only what differs: both begin with %s and end with %s alike", lines(ctx, p.Before), lines(ctx, p.After))
+	text := Textf(ctx, "only what differs: both begin with %s and end with %s alike", lines(ctx, p.Before), lines(ctx, p.After))
 	if p.Cut {
 		text += tr(ctx, "; only the beginning is compared")
 	}

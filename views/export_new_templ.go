@@ -163,7 +163,7 @@ func NewExport(p NewExportProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.Rows, "%s item", "%s items"))
+			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.Rows, "%s item", "%s items"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/export_new.templ`, Line: 55, Col: 62}
 			}
@@ -176,9 +176,9 @@ func NewExport(p NewExportProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 string
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, ", %s: %s", exportWeight(ctx, p), p.Picked))
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, ", %s: %s", exportWeight(ctx, p), p.Picked))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/export_new.templ`, Line: 55, Col: 127}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/export_new.templ`, Line: 55, Col: 129}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {
@@ -432,9 +432,9 @@ func exportWeight(ctx context.Context, p NewExportProps) string {
 	}
 	size := sizeText(p.Bytes.N)
 	if p.Bytes.More {
-		size = trf(ctx, "more than %s", size)
+		size = Textf(ctx, "more than %s", size)
 	}
-	return trf(ctx, "%s of %s", size, exportParts(ctx, p))
+	return Textf(ctx, "%s of %s", size, exportParts(ctx, p))
 }
 
 func exportParts(ctx context.Context, p NewExportProps) string {

@@ -330,7 +330,7 @@ func Failures(p FailuresProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var15 string
-			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.Total, "%s failure", "%s failures"))
+			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.Total, "%s failure", "%s failures"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 107, Col: 83}
 			}
@@ -1148,10 +1148,10 @@ func groupsText(ctx context.Context, g FailureGroups) string {
 		text = tr(ctx, "Failures with the same code, host and kind of message stand together; # is a number or an identifier that differs.")
 	}
 	if g.Cut {
-		text += " " + counted(ctx, g.Looked, "These groups were found among the newest %s failure, and their counts go back further: older failures may form others.", "These groups were found among the newest %s failures, and their counts go back further: older failures may form others.")
+		text += " " + Counted(ctx, g.Looked, "These groups were found among the newest %s failure, and their counts go back further: older failures may form others.", "These groups were found among the newest %s failures, and their counts go back further: older failures may form others.")
 	}
 	if g.Others.Known && g.Others.N > 0 {
-		text += " " + counted(ctx, g.Others, "There is %s smaller group: narrow by code or host to see more.", "There are %s smaller groups: narrow by code or host to see more.")
+		text += " " + Counted(ctx, g.Others, "There is %s smaller group: narrow by code or host to see more.", "There are %s smaller groups: narrow by code or host to see more.")
 	}
 	return text
 }
@@ -1192,9 +1192,9 @@ func chosenGroup(p FailuresProps, g FailureGroup) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var56 string
-		templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "at %s", g.Host))
+		templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "at %s", g.Host))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 274, Col: 107}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 274, Col: 109}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var56))
 		if templ_7745c5c3_Err != nil {
@@ -1244,7 +1244,7 @@ func chosenGroup(p FailuresProps, g FailureGroup) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var60 string
-		templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, g.Count, "%s failure", "%s failures"))
+		templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, g.Count, "%s failure", "%s failures"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 280, Col: 70}
 		}
@@ -1325,17 +1325,17 @@ func resubmitAllText(ctx context.Context, p FailuresProps) string {
 	case p.Total.Known && p.Total.N == 1 && !p.Total.More:
 		return tr(ctx, "Resubmit the only one…")
 	case p.filtered():
-		return counted(ctx, p.Total, "Resubmit %s that fits the filter…", "Resubmit all %s that fit the filter…")
+		return Counted(ctx, p.Total, "Resubmit %s that fits the filter…", "Resubmit all %s that fit the filter…")
 	default:
-		return counted(ctx, p.Total, "Resubmit %s…", "Resubmit all %s…")
+		return Counted(ctx, p.Total, "Resubmit %s…", "Resubmit all %s…")
 	}
 }
 
 func resolveAllText(ctx context.Context, p FailuresProps) string {
 	if p.filtered() {
-		return counted(ctx, p.Total, "Resolve %s that fits the filter…", "Resolve all %s that fit the filter…")
+		return Counted(ctx, p.Total, "Resolve %s that fits the filter…", "Resolve all %s that fit the filter…")
 	}
-	return counted(ctx, p.Total, "Resolve %s…", "Resolve all %s…")
+	return Counted(ctx, p.Total, "Resolve %s…", "Resolve all %s…")
 }
 
 func noFailures(p FailuresProps) templ.Component {
@@ -1659,9 +1659,9 @@ func failureTable(rows []FailureRow) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var84 string
-				templ_7745c5c3_Var84, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Resolved: %s", each.Note))
+				templ_7745c5c3_Var84, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Resolved: %s", each.Note))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 358, Col: 46}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 358, Col: 48}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var84))
 				if templ_7745c5c3_Err != nil {
@@ -1686,7 +1686,7 @@ func failureTable(rows []FailureRow) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var85 string
-				templ_7745c5c3_Var85, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, Known(int64(each.Attempts)), "%s attempt", "%s attempts"))
+				templ_7745c5c3_Var85, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, Known(int64(each.Attempts)), "%s attempt", "%s attempts"))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/failures.templ`, Line: 365, Col: 99}
 				}

@@ -332,9 +332,9 @@ func (f ItemFilter) export() string {
 
 // foundText is honest about what was not looked at.
 func foundText(ctx context.Context, f ItemFilter) string {
-	text := counted(ctx, f.Found, "%s item fits", "%s items fit")
+	text := Counted(ctx, f.Found, "%s item fits", "%s items fit")
 	if f.Among.Known {
-		return trf(ctx, "%s among the first %s", text, f.Among)
+		return Textf(ctx, "%s among the first %s", text, f.Among)
 	}
 	return text
 }

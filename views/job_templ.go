@@ -730,7 +730,7 @@ func jobFacts(p JobProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var30 string
-				templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.TakenOver, "%s of its URLs", "%s of its URLs"))
+				templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.TakenOver, "%s of its URLs", "%s of its URLs"))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/job.templ`, Line: 203, Col: 87}
 				}

@@ -439,15 +439,15 @@ func jobNote(row JobRow) templ.Component {
 }
 
 func jobText(ctx context.Context, row JobRow) string {
-	size := counted(ctx, row.RollCall.Accepted, "%s URL", "%s URLs")
+	size := Counted(ctx, row.RollCall.Accepted, "%s URL", "%s URLs")
 	if row.Kind == "crawl" {
-		size = counted(ctx, row.RollCall.Accepted, "%s page", "%s pages")
+		size = Counted(ctx, row.RollCall.Accepted, "%s page", "%s pages")
 	}
 	kind := tr(ctx, sentence(row.Kind))
 	if row.Resubmitted {
-		return trf(ctx, "%s, %s, resubmitted", kind, size)
+		return Textf(ctx, "%s, %s, resubmitted", kind, size)
 	}
-	return trf(ctx, "%s, %s", kind, size)
+	return Textf(ctx, "%s, %s", kind, size)
 }
 
 func flags(words []string) templ.Component {

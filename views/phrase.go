@@ -29,16 +29,18 @@ func (p *phrase) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*map[string]string)(p))
 }
 
-// trf is tr for a text with values in it, which stand where package fmt has
-// them put; a translation may turn them round (%[2]s).
-func trf(ctx context.Context, english string, values ...any) string {
+// Textf is a text with values in it in the reader's language: they stand where
+// package fmt has them put, and a translation may turn them round (%[2]s). The
+// English text is its name in the catalogs, so it is written out where Textf is
+// called.
+func Textf(ctx context.Context, english string, values ...any) string {
 	return fmt.Sprintf(tr(ctx, english), values...)
 }
 
-// counted is a text that speaks of a number, which stands where its %s is: one
+// Counted is a text that speaks of a number, which stands where its %s is: one
 // for one, many for all others and as its name in the catalogs, where a language
 // has as many forms as it needs.
-func counted(ctx context.Context, c Count, one, many string) string {
+func Counted(ctx context.Context, c Count, one, many string) string {
 	form := formOf(languageOf(ctx), c)
 	english := many
 	if form == formOne {

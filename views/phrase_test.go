@@ -20,7 +20,7 @@ func TestCounted(t *testing.T) {
 		{English, Count{N: 1, Known: true, More: true}, "1+ jobs"},
 		{pseudo, Known(1), "[1 job]"},
 	} {
-		if got := counted(WithLanguage(t.Context(), each.lang), each.c, "%s job", "%s jobs"); got != each.want {
+		if got := Counted(WithLanguage(t.Context(), each.lang), each.c, "%s job", "%s jobs"); got != each.want {
 			t.Errorf("%s %v: got %q, want %q", each.lang, each.c, got, each.want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestCounted(t *testing.T) {
 		t.Errorf("got %v", texts)
 	}
 	ctx := WithLanguage(t.Context(), pseudo)
-	if got := trf(ctx, "%s in %s", counted(ctx, Known(2), "%s request", "%s requests"), "x"); got != "[[2 requests] in x]" {
+	if got := Textf(ctx, "%s in %s", Counted(ctx, Known(2), "%s request", "%s requests"), "x"); got != "[[2 requests] in x]" {
 		t.Errorf("got %q", got)
 	}
 }

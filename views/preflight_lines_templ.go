@@ -162,7 +162,7 @@ func preflightLines(p PreflightProps) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = empty("circle-check", trf(ctx, "No line is %s", tr(ctx, p.Tab))).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("circle-check", Textf(ctx, "No line is %s", tr(ctx, p.Tab))).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -516,7 +516,7 @@ func preflightHosts(p PreflightProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var28 string
-				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.OtherHosts, "%s other host", "%s other hosts"))
+				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.OtherHosts, "%s other host", "%s other hosts"))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight_lines.templ`, Line: 96, Col: 103}
 				}

@@ -23,7 +23,7 @@ func preflightFields() []Option {
 
 // automatic is the choice to have something found out, with what was found.
 func automatic(ctx context.Context, found string) Option {
-	return Option{"", trf(ctx, "Automatic (%s)", found)}
+	return Option{"", Textf(ctx, "Automatic (%s)", found)}
 }
 
 func formatOptions(ctx context.Context, found string) []Option {
@@ -445,9 +445,9 @@ func preflightSource(p PreflightProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var18 string
-			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Pasted text, %s", sizeText(p.Pasted)))
+			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Pasted text, %s", sizeText(p.Pasted)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight_reading.templ`, Line: 150, Col: 57}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight_reading.templ`, Line: 150, Col: 59}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 			if templ_7745c5c3_Err != nil {
@@ -605,7 +605,7 @@ func preflightColumns(p PreflightProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var26 string
-			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, Known(int64(n)), "%s other column stays with the URLs and comes back in the exports.", "%s other columns stay with the URLs and come back in the exports."))
+			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, Known(int64(n)), "%s other column stays with the URLs and comes back in the exports.", "%s other columns stay with the URLs and come back in the exports."))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight_reading.templ`, Line: 175, Col: 194}
 			}

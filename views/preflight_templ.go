@@ -278,9 +278,9 @@ func preflightNotes(p PreflightProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 string
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "This can't be read to its end: %s", p.Problem))
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "This can't be read to its end: %s", p.Problem))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 158, Col: 70}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 158, Col: 72}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
@@ -407,7 +407,7 @@ func preflightSum(p PreflightProps) templ.Component {
 func sumText(ctx context.Context, p PreflightProps) string {
 	text := tr(ctx, "Blank lines are skipped and not counted.")
 	if p.Fixed.Known && p.Fixed.N > 0 {
-		text = counted(ctx, p.Fixed, "%s of those to submit was mended.", "%s of those to submit were mended.") + " " + text
+		text = Counted(ctx, p.Fixed, "%s of those to submit was mended.", "%s of those to submit were mended.") + " " + text
 	}
 	return text
 }
@@ -452,11 +452,11 @@ func preflightPlan(p PreflightProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = planLine(p.Plan.Requests, "info", "send", trf(ctx, "%s in %s", counted(ctx, p.Plan.Requests, "%s request", "%s requests"), counted(ctx, p.Plan.Jobs, "%s job", "%s jobs")), tr(ctx, jobKindText(p.Plan.Kind))+tr(ctx, "One request for each URL that comes. One that fails in a way that may pass is asked for again, three times at most.")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(p.Plan.Requests, "info", "send", Textf(ctx, "%s in %s", Counted(ctx, p.Plan.Requests, "%s request", "%s requests"), Counted(ctx, p.Plan.Jobs, "%s job", "%s jobs")), tr(ctx, jobKindText(p.Plan.Kind))+tr(ctx, "One request for each URL that comes. One that fails in a way that may pass is asked for again, three times at most.")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = planLine(p.private(), "warn", "alert-triangle", counted(ctx, p.private(), "%s URL leads to a private host", "%s URLs lead to private hosts"), "The vendor fetches from the internet: what only your own network can reach, it most likely can't.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(p.private(), "warn", "alert-triangle", Counted(ctx, p.private(), "%s URL leads to a private host", "%s URLs lead to private hosts"), "The vendor fetches from the internet: what only your own network can reach, it most likely can't.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -468,7 +468,7 @@ func preflightPlan(p PreflightProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = planLine(p.left(), "calm", "ban", counted(ctx, p.left(), "%s line is left out", "%s lines are left out"), "Invalid lines and duplicates are not sent. They are kept with the batch, with all their columns.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(p.left(), "calm", "ban", Counted(ctx, p.left(), "%s line is left out", "%s lines are left out"), "Invalid lines and duplicates are not sent. They are kept with the batch, with all their columns.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -565,7 +565,7 @@ func preflightPlan(p PreflightProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var17 string
-			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.Accepted, "Submit %s URL", "Submit %s URLs"))
+			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.Accepted, "Submit %s URL", "Submit %s URLs"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 214, Col: 67}
 			}
@@ -739,7 +739,7 @@ func leftLine(p PreflightPlan) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var25 string
-			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.Left, "%s request is left in the account", "%s requests are left in the account"))
+			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.Left, "%s request is left in the account", "%s requests are left in the account"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 237, Col: 110}
 			}
@@ -886,9 +886,9 @@ func takesLine(p PreflightPlan) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var33 string
-			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "It may take %s", guessText(ctx, p.Takes)))
+			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "It may take %s", guessText(ctx, p.Takes)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 268, Col: 65}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 268, Col: 67}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 			if templ_7745c5c3_Err != nil {
@@ -899,9 +899,9 @@ func takesLine(p PreflightPlan) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var34 string
-			templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "%s: %s in %s.", takesFrom(ctx, p), counted(ctx, p.URLs, "%s URL", "%s URLs"), durationText(p.Took)))
+			templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "%s: %s in %s.", takesFrom(ctx, p), Counted(ctx, p.URLs, "%s URL", "%s URLs"), durationText(p.Took)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 269, Col: 118}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/preflight.templ`, Line: 269, Col: 120}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 			if templ_7745c5c3_Err != nil {
@@ -977,14 +977,14 @@ func guessText(ctx context.Context, d time.Duration) string {
 	if d < 10*time.Second {
 		return tr(ctx, "a few seconds")
 	}
-	return trf(ctx, "about %s", durationText(d.Round(time.Second)))
+	return Textf(ctx, "about %s", durationText(d.Round(time.Second)))
 }
 
 func takesFrom(ctx context.Context, p PreflightPlan) string {
 	if p.Batches.Known && p.Batches.N == 1 {
 		return tr(ctx, "As fast as the last batch of this kind came")
 	}
-	return counted(ctx, p.Batches, "As fast as the last %s batch of this kind came", "As fast as the last %s batches of this kind came")
+	return Counted(ctx, p.Batches, "As fast as the last %s batch of this kind came", "As fast as the last %s batches of this kind came")
 }
 
 var _ = templruntime.GeneratedTemplate

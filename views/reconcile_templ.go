@@ -712,9 +712,9 @@ func reconcileWindow(r ReconcileRow) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if r.StartedAt.Sub(r.To).Abs() < time.Minute {
 			var templ_7745c5c3_Var36 string
-			templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "the last %s", durationText(r.To.Sub(r.From).Round(time.Minute))))
+			templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "the last %s", durationText(r.To.Sub(r.From).Round(time.Minute))))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/reconcile.templ`, Line: 157, Col: 78}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/reconcile.templ`, Line: 157, Col: 80}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var36))
 			if templ_7745c5c3_Err != nil {

@@ -721,7 +721,7 @@ func rerunPlan(p RerunProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = planLine(p.URLs, "info", "repeat", counted(ctx, p.URLs, "%s URL is asked for again", "%s URLs are asked for again"), "As a new batch that is tied to this one, with the same options, headers and columns.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(p.URLs, "info", "repeat", Counted(ctx, p.URLs, "%s URL is asked for again", "%s URLs are asked for again"), "As a new batch that is tied to this one, with the same options, headers and columns.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -741,7 +741,7 @@ func rerunPlan(p RerunProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = planLine(p.Resolved, "calm", "ban", counted(ctx, p.Resolved, "%s failure is left out", "%s failures are left out"), "Somebody resolved them with a note.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = planLine(p.Resolved, "calm", "ban", Counted(ctx, p.Resolved, "%s failure is left out", "%s failures are left out"), "Somebody resolved them with a note.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -751,7 +751,7 @@ func rerunPlan(p RerunProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = planLine(p.Outstanding, "warn", "hourglass", counted(ctx, p.Outstanding, "%s URL of this batch is still outstanding", "%s URLs of this batch are still outstanding"), "This batch is still going. Where it is asked for again before it has come, it is fetched and charged twice.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = planLine(p.Outstanding, "warn", "hourglass", Counted(ctx, p.Outstanding, "%s URL of this batch is still outstanding", "%s URLs of this batch are still outstanding"), "This batch is still going. Where it is asked for again before it has come, it is fetched and charged twice.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -893,7 +893,7 @@ func rerunPlan(p RerunProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var48 string
-		templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.URLs, "Run %s URL again", "Run %s URLs again"))
+		templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.URLs, "Run %s URL again", "Run %s URLs again"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rerun.templ`, Line: 170, Col: 66}
 		}
@@ -937,7 +937,7 @@ func rerunPlan(p RerunProps) templ.Component {
 
 // upTo is what something may cost: requests in jobs.
 func upTo(ctx context.Context, requests, jobs Count) string {
-	return trf(ctx, "Up to %s, in %s", counted(ctx, requests, "%s request", "%s requests"), counted(ctx, jobs, "%s job", "%s jobs"))
+	return Textf(ctx, "Up to %s, in %s", Counted(ctx, requests, "%s request", "%s requests"), Counted(ctx, jobs, "%s job", "%s jobs"))
 }
 
 func nothingAgain(p RerunProps) string {

@@ -226,7 +226,7 @@ func resolveForm(p ResolveProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = planLine(p.Count, "info", "check", counted(ctx, p.Count, "%s failure no longer waits", "%s failures no longer wait"), "Failed they stay: the roll call counts them as before. They can be unresolved, or resubmitted, at any time.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = planLine(p.Count, "info", "check", Counted(ctx, p.Count, "%s failure no longer waits", "%s failures no longer wait"), "Failed they stay: the roll call counts them as before. They can be unresolved, or resubmitted, at any time.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -459,14 +459,14 @@ func resolveForm(p ResolveProps) templ.Component {
 }
 
 func resolveText(ctx context.Context, count Count) string {
-	return counted(ctx, count, "Resolve %s failure", "Resolve %s failures")
+	return Counted(ctx, count, "Resolve %s failure", "Resolve %s failures")
 }
 
 func firstOf(ctx context.Context, count Count, shown int) string {
 	if count.Known && count.N == int64(shown) {
 		return tr(ctx, "These failures")
 	}
-	return trf(ctx, "The first %d", shown)
+	return Textf(ctx, "The first %d", shown)
 }
 
 // resolvedNote stands on the page of an item that somebody resolved.
@@ -501,9 +501,9 @@ func resolvedNote(r *Resolved, id, token string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var23 string
-			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Resolved by %s", r.By))
+			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Resolved by %s", r.By))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/resolve.templ`, Line: 106, Col: 39}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/resolve.templ`, Line: 106, Col: 41}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 			if templ_7745c5c3_Err != nil {
@@ -512,7 +512,7 @@ func resolvedNote(r *Resolved, id, token string) templ.Component {
 			var templ_7745c5c3_Var24 string
 			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/resolve.templ`, Line: 106, Col: 46}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/resolve.templ`, Line: 106, Col: 48}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 			if templ_7745c5c3_Err != nil {

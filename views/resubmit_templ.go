@@ -108,7 +108,7 @@ func Resubmit(p ResubmitProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.URLs, "info", "repeat", counted(ctx, p.URLs, "%s URL is asked for again", "%s URLs are asked for again")+filterText(ctx, p), "Outstanding again, each in its own batch. The jobs that carried it before stay in its story.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.URLs, "info", "repeat", Counted(ctx, p.URLs, "%s URL is asked for again", "%s URLs are asked for again")+filterText(ctx, p), "Outstanding again, each in its own batch. The jobs that carried it before stay in its story.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -116,11 +116,11 @@ func Resubmit(p ResubmitProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Requests, "warn", "send", trf(ctx, "Up to %s, in %s", counted(ctx, p.Requests, "%s request", "%s requests"), jobsText(ctx, p.Jobs)), "Each URL may cost as much as the first time.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Requests, "warn", "send", Textf(ctx, "Up to %s, in %s", Counted(ctx, p.Requests, "%s request", "%s requests"), jobsText(ctx, p.Jobs)), "Each URL may cost as much as the first time.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Crawls, "warn", "world", counted(ctx, p.Crawls, "%s seed begins its crawl again", "%s seeds begin their crawls again"), "Each may cost as many requests as its page limit. Pages that are stored already are not stored twice, but they are fetched again.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Crawls, "warn", "world", Counted(ctx, p.Crawls, "%s seed begins its crawl again", "%s seeds begin their crawls again"), "Each may cost as many requests as its page limit. Pages that are stored already are not stored twice, but they are fetched again.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -128,7 +128,7 @@ func Resubmit(p ResubmitProps) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = planLine(p.Left, "calm", "check", counted(ctx, p.Left, "%s URL is left alone", "%s URLs are left alone"), "They are stored, or already under way again.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = planLine(p.Left, "calm", "check", Counted(ctx, p.Left, "%s URL is left alone", "%s URLs are left alone"), "They are stored, or already under way again.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -157,7 +157,7 @@ func Resubmit(p ResubmitProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.URLs, "Resubmit %s URL", "Resubmit %s URLs"))
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.URLs, "Resubmit %s URL", "Resubmit %s URLs"))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/resubmit.templ`, Line: 60, Col: 68}
 				}
@@ -568,10 +568,10 @@ func finalAdvice(ctx context.Context, p ResubmitProps) string {
 
 func finalText(ctx context.Context, p ResubmitProps) string {
 	if p.Final == p.URLs {
-		return counted(ctx, p.Final, "It most likely helps with none of them: %s is marked as not worth another try", "It most likely helps with none of them: %s are marked as not worth another try")
+		return Counted(ctx, p.Final, "It most likely helps with none of them: %s is marked as not worth another try", "It most likely helps with none of them: %s are marked as not worth another try")
 	}
 	rest := Count{N: p.URLs.N - p.Final.N, Known: p.URLs.Known, More: p.URLs.More}
-	return trf(ctx, "It may help with %s of them; %s", rest, counted(ctx, p.Final, "%s is marked as not worth another try", "%s are marked as not worth another try"))
+	return Textf(ctx, "It may help with %s of them; %s", rest, Counted(ctx, p.Final, "%s is marked as not worth another try", "%s are marked as not worth another try"))
 }
 
 func lostLine(lost Count) templ.Component {
@@ -592,7 +592,7 @@ func lostLine(lost Count) templ.Component {
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
 		if lost.Known && lost.N > 0 {
-			templ_7745c5c3_Err = planLine(lost, "bad", "alert-triangle", counted(ctx, lost, "%s URL may be charged a second time", "%s URLs may be charged a second time"), "The vendor's first answer never arrived here. It may have done the work, and counted it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = planLine(lost, "bad", "alert-triangle", Counted(ctx, lost, "%s URL may be charged a second time", "%s URLs may be charged a second time"), "The vendor's first answer never arrived here. It may have done the work, and counted it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -605,11 +605,11 @@ func resubmitTitle(ctx context.Context, p ResubmitProps) string {
 	if p.All {
 		return tr(ctx, "Resubmit failures")
 	}
-	return counted(ctx, p.URLs, "Resubmit %s URL", "Resubmit %s URLs")
+	return Counted(ctx, p.URLs, "Resubmit %s URL", "Resubmit %s URLs")
 }
 
 func jobsText(ctx context.Context, jobs Count) string {
-	return counted(ctx, jobs, "%s job", "about %s jobs")
+	return Counted(ctx, jobs, "%s job", "about %s jobs")
 }
 
 func pickedTitle(p ResubmitProps) string {
@@ -638,13 +638,13 @@ func filterText(ctx context.Context, p ResubmitProps) string {
 		text += tr(ctx, " of this group")
 	}
 	if p.Code != "" {
-		text += trf(ctx, " with the code %s", p.Code)
+		text += Textf(ctx, " with the code %s", p.Code)
 	}
 	if p.Host != "" {
-		text += trf(ctx, " at %s", p.Host)
+		text += Textf(ctx, " at %s", p.Host)
 	}
 	if p.BatchID != "" {
-		text += trf(ctx, " of the batch %s", p.BatchName)
+		text += Textf(ctx, " of the batch %s", p.BatchName)
 	}
 	return text
 }

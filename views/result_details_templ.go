@@ -384,7 +384,7 @@ func resultContents(contents []Content) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var19 string
-			templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, Known(each.Bytes), "%s byte", "%s bytes"))
+			templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, Known(each.Bytes), "%s byte", "%s bytes"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result_details.templ`, Line: 76, Col: 122}
 			}

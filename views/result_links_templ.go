@@ -233,9 +233,9 @@ func linkList(p ResultProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "%s of %s", thousands(int64(p.LinkFilter.Fit)), thousands(int64(p.LinkFilter.all()))))
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "%s of %s", thousands(int64(p.LinkFilter.Fit)), thousands(int64(p.LinkFilter.all()))))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result_links.templ`, Line: 59, Col: 119}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result_links.templ`, Line: 59, Col: 121}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {

@@ -87,9 +87,9 @@ func sourceLines(s Source, label string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Lines %s to %s of %s", thousands(int64(s.First)), thousands(int64(s.last())), thousands(int64(s.Total))))
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Lines %s to %s of %s", thousands(int64(s.First)), thousands(int64(s.last())), thousands(int64(s.Total))))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result_source.templ`, Line: 26, Col: 139}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result_source.templ`, Line: 26, Col: 141}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {

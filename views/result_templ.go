@@ -272,9 +272,9 @@ func Result(p ResultProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var9 string
-				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Job %s", shortID(p.JobID)))
+				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Job %s", shortID(p.JobID)))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result.templ`, Line: 140, Col: 73}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result.templ`, Line: 140, Col: 75}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {
@@ -437,9 +437,9 @@ func resultNotes(p ResultProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var15 string
-			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "This is version %d of %d, replaced", p.Version, p.Latest))
+			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "This is version %d of %d, replaced", p.Version, p.Latest))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result.templ`, Line: 173, Col: 74}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result.templ`, Line: 173, Col: 76}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 			if templ_7745c5c3_Err != nil {
@@ -448,7 +448,7 @@ func resultNotes(p ResultProps) templ.Component {
 			var templ_7745c5c3_Var16 string
 			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result.templ`, Line: 173, Col: 81}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/result.templ`, Line: 173, Col: 83}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 			if templ_7745c5c3_Err != nil {
@@ -542,9 +542,9 @@ func markText(mark string) string {
 
 func markWhy(ctx context.Context, p ResultProps) string {
 	if p.Mark == "blocked" {
-		return trf(ctx, "The page came back, but it seems to be something else than was asked for: %s. That is a guess from its words, and changes nothing else.", p.MarkReason)
+		return Textf(ctx, "The page came back, but it seems to be something else than was asked for: %s. That is a guess from its words, and changes nothing else.", p.MarkReason)
 	}
-	return trf(ctx, "The page came back, but there seems to be nothing on it: %s. That is a guess from its words, and changes nothing else.", p.MarkReason)
+	return Textf(ctx, "The page came back, but there seems to be nothing on it: %s. That is a guess from its words, and changes nothing else.", p.MarkReason)
 }
 
 func resultTabs(p ResultProps) templ.Component {

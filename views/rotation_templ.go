@@ -134,7 +134,7 @@ func (r *Rotation) askedText(ctx context.Context) string {
 		text += tr(ctx, "What the old secret signed is taken up as before.")
 	}
 	if r.By != "" {
-		text = trf(ctx, "By %s.", r.By) + " " + text
+		text = Textf(ctx, "By %s.", r.By) + " " + text
 	}
 	return text
 }
@@ -142,13 +142,13 @@ func (r *Rotation) askedText(ctx context.Context) string {
 func (r *Rotation) calledText(ctx context.Context) string {
 	switch {
 	case r.State == "failed":
-		return trf(ctx, "The vendor didn't do it: %s. The old secret is still the one it signs with.", r.Note)
+		return Textf(ctx, "The vendor didn't do it: %s. The old secret is still the one it signs with.", r.Note)
 	case r.State == "secret_unknown":
-		return trf(ctx, "An answer was lost: the vendor may sign with a secret that nobody saw. It is asked again by itself. Call %d.", r.Calls)
+		return Textf(ctx, "An answer was lost: the vendor may sign with a secret that nobody saw. It is asked again by itself. Call %d.", r.Calls)
 	case r.Lost > 0:
-		return counted(ctx, Known(int64(r.Lost)), "%s answer was lost on the way, so it was asked again.", "%s answers were lost on the way, so it was asked again.")
+		return Counted(ctx, Known(int64(r.Lost)), "%s answer was lost on the way, so it was asked again.", "%s answers were lost on the way, so it was asked again.")
 	case r.Calls > 1:
-		return counted(ctx, Known(int64(r.Calls)), "It was asked %s time.", "It was asked %s times.") + noteText(ctx, r)
+		return Counted(ctx, Known(int64(r.Calls)), "It was asked %s time.", "It was asked %s times.") + noteText(ctx, r)
 	case r.Calls == 0:
 		return tr(ctx, "It is asked next.")
 	}
@@ -157,7 +157,7 @@ func (r *Rotation) calledText(ctx context.Context) string {
 
 func noteText(ctx context.Context, r *Rotation) string {
 	if r.open() && r.StoredAt.IsZero() && r.Note != "" {
-		return " " + trf(ctx, "The last time: %s.", r.Note)
+		return " " + Textf(ctx, "The last time: %s.", r.Note)
 	}
 	return ""
 }
@@ -167,16 +167,16 @@ func (r *Rotation) storedText(ctx context.Context) string {
 		return tr(ctx, "It is stored encrypted before anything else is done. Every server uses it within a second.")
 	}
 	if r.Emergency {
-		return trf(ctx, "Version %d. Every older version has ended.", r.Version)
+		return Textf(ctx, "Version %d. Every older version has ended.", r.Version)
 	}
-	return trf(ctx, "Version %d. Late retries signed with the one before are taken up until its own end, below.", r.Version)
+	return Textf(ctx, "Version %d. Late retries signed with the one before are taken up until its own end, below.", r.Version)
 }
 
 func (r *Rotation) verifiedText(ctx context.Context) string {
 	if r.VerifiedAt.IsZero() {
 		return tr(ctx, "What was refused is verified again with the new secret.")
 	}
-	return trf(ctx, "%s looked at, %s taken up by now.", counted(ctx, r.Quarantined, "%s refused delivery", "%s refused deliveries"), r.Recovered)
+	return Textf(ctx, "%s looked at, %s taken up by now.", Counted(ctx, r.Quarantined, "%s refused delivery", "%s refused deliveries"), r.Recovered)
 }
 
 func (r *Rotation) logText(ctx context.Context) string {
@@ -186,7 +186,7 @@ func (r *Rotation) logText(ctx context.Context) string {
 	if r.Note != "" {
 		return sentence(r.Note)
 	}
-	return trf(ctx, "%s since the start; %s asked for.", counted(ctx, r.Refused, "%s refused attempt", "%s refused attempts"), counted(ctx, r.Woken, "%s job that wasn't settled was", "%s jobs that weren't settled were"))
+	return Textf(ctx, "%s since the start; %s asked for.", Counted(ctx, r.Refused, "%s refused attempt", "%s refused attempts"), Counted(ctx, r.Woken, "%s job that wasn't settled was", "%s jobs that weren't settled were"))
 }
 
 func (r *Rotation) lostText(ctx context.Context) string {
@@ -194,7 +194,7 @@ func (r *Rotation) lostText(ctx context.Context) string {
 		return tr(ctx, "For what came meanwhile.")
 	}
 	if r.RefusedSecretLost.N > 0 {
-		return counted(ctx, r.RefusedSecretLost, "%s delivery was signed with a secret that nobody ever saw, and can't be verified. Its job is settled by the other nets.", "%s deliveries were signed with a secret that nobody ever saw, and can't be verified. Their jobs are settled by the other nets.")
+		return Counted(ctx, r.RefusedSecretLost, "%s delivery was signed with a secret that nobody ever saw, and can't be verified. Its job is settled by the other nets.", "%s deliveries were signed with a secret that nobody ever saw, and can't be verified. Their jobs are settled by the other nets.")
 	}
 	return tr(ctx, "No delivery was signed with a secret that nobody saw.")
 }
@@ -322,7 +322,7 @@ func rotationBody(p RotationProps) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = pageHead(trf(ctx, "Secret of %s", p.Event)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pageHead(Textf(ctx, "Secret of %s", p.Event)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -479,9 +479,9 @@ func rotationCard(r *Rotation) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var11 string
-			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, " (%s)", tr(ctx, each.word())))
+			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, " (%s)", tr(ctx, each.word())))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 239, Col: 128}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/rotation.templ`, Line: 239, Col: 130}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {

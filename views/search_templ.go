@@ -418,9 +418,9 @@ func searchForm(p SearchProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var17 string
-		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "Times that you type are read in %s. A day alone is the whole of it.", p.Zone))
+		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "Times that you type are read in %s. A day alone is the whole of it.", p.Zone))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search.templ`, Line: 112, Col: 112}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search.templ`, Line: 112, Col: 114}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 		if templ_7745c5c3_Err != nil {
@@ -621,7 +621,7 @@ func searchBacklog(p SearchProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var28 string
-			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.Waiting, "%s newer result is not searchable yet.", "%s newer results are not searchable yet."))
+			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.Waiting, "%s newer result is not searchable yet.", "%s newer results are not searchable yet."))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search.templ`, Line: 129, Col: 138}
 			}
@@ -964,7 +964,7 @@ func searchFound(p SearchProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var48 string
-		templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(counted(ctx, p.Total, "%s result", "%s results"))
+		templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(Counted(ctx, p.Total, "%s result", "%s results"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search.templ`, Line: 180, Col: 57}
 		}
@@ -1406,9 +1406,9 @@ func searchRow(r SearchRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var72 string
-			templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinStringErrs(trf(ctx, "HTTP %d", r.Status))
+			templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinStringErrs(Textf(ctx, "HTTP %d", r.Status))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search.templ`, Line: 242, Col: 40}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/search.templ`, Line: 242, Col: 42}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var72))
 			if templ_7745c5c3_Err != nil {

@@ -13,7 +13,7 @@ import (
 
 // saidBy are the functions of package views that say their arguments, by which of them, to the reader through tr.
 var saidBy = map[string][]int{
-	"tr": {1}, "trf": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}, "passwordField": {2, 4}, "searchInput": {2}, "rotateForm": {2},
+	"tr": {1}, "Textf": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}, "passwordField": {2, 4}, "searchInput": {2}, "rotateForm": {2},
 	"exportButton": {3},
 }
 
@@ -38,6 +38,10 @@ func said(t *testing.T) map[string]any {
 	}
 	for _, tree := range sources(t, "../web/*.go") {
 		addSentences(t, want, tree)
+		ast.Inspect(tree, func(n ast.Node) bool {
+			addSaid(t, want, n)
+			return true
+		})
 	}
 	return want
 }
@@ -74,9 +78,11 @@ func addSaid(t *testing.T, to map[string]any, n ast.Node) {
 	case *ast.CallExpr:
 		if name, ok := n.Fun.(*ast.Ident); ok {
 			literals(t, to, n.Args, saidBy[name.Name])
-			if name.Name == "counted" {
+			if name.Name == "Counted" {
 				forms(t, to, n.Args)
 			}
+		} else if name, ok := n.Fun.(*ast.SelectorExpr); ok {
+			addMade(t, to, name, n.Args)
 		}
 	case *ast.CompositeLit:
 		if list, ok := n.Type.(*ast.ArrayType); ok {
@@ -90,6 +96,24 @@ func addSaid(t *testing.T, to map[string]any, n ast.Node) {
 		} else if name, ok := n.Type.(*ast.Ident); ok {
 			literals(t, to, n.Elts, saidIn[name.Name])
 		}
+	}
+}
+
+// addMade adds what package web makes a sentence of with its values.
+func addMade(t *testing.T, to map[string]any, f *ast.SelectorExpr, args []ast.Expr) {
+	t.Helper()
+	if of, ok := f.X.(*ast.Ident); !ok || of.Name != "views" {
+		return
+	}
+	switch f.Sel.Name {
+	case "Counted":
+		forms(t, to, args)
+	case "Textf":
+		text, ok := constant(t, args[1])
+		if !ok {
+			t.Fatal("views.Textf: want its English written out where it is called")
+		}
+		to[text] = text
 	}
 }
 
@@ -158,7 +182,7 @@ func forms(t *testing.T, to map[string]any, args []ast.Expr) {
 	one, ok := constant(t, args[2])
 	many, too := constant(t, args[3])
 	if !ok || !too {
-		t.Fatal("counted: want its texts written out where it is called")
+		t.Fatal("Counted: want its texts written out where it is called")
 	}
 	to[many] = map[string]any{"one": one, "other": many}
 }
