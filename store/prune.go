@@ -12,7 +12,7 @@ import (
 const pruneTurn = 0x7072
 
 // HoldBatches keeps every batch from beginning to go until the transaction ends.
-// Whoever takes it is to be short: nothing is marked meanwhile.
+// A run of retention that meets it marks nothing, and leaves that to the next.
 func (t Tx) HoldBatches(ctx context.Context) error {
 	_, err := t.db.NewRaw(`SELECT pg_advisory_xact_lock_shared(?)`, pruneTurn).Exec(ctx)
 	return translate(err)
@@ -33,29 +33,40 @@ func (t Tx) HoldBatch(ctx context.Context, id int64) (bool, error) {
 // batches.
 const comparedWithin = 24 * time.Hour
 
+// ripe are batches that ended before the time and that nothing needs any more.
+const ripe = `SELECT b.id FROM batches b WHERE b.pruned_at IS NULL AND b.ended_at < ?before AND b.outstanding = 0
+	AND NOT EXISTS (SELECT FROM exports e WHERE e.state IN ('waiting', 'running')
+		AND coalesce((e.filter->'filter'->>'batch')::bigint, b.id) = b.id)
+	AND NOT EXISTS (SELECT FROM comparisons c WHERE c.state = 'waiting' AND c.asked_at > ?asked AND b.id IN (c.a_batch_id, c.b_batch_id))
+	AND NOT EXISTS (SELECT FROM schedules s WHERE s.template_batch_id = b.id AND s.removed_at IS NULL)
+	AND NOT EXISTS (SELECT FROM jobs j WHERE j.batch_id = b.id AND j.state = 'accepted')
+	AND NOT EXISTS (SELECT FROM jobs j WHERE j.batch_id = b.id AND j.state IN ('intended', 'calling', 'uncertain'))
+	AND NOT EXISTS (SELECT FROM jobs j JOIN replay_jobs rj ON rj.job_id = j.id JOIN replays r ON r.id = rj.replay_id
+		WHERE j.batch_id = b.id AND rj.state <> 'ended' AND (rj.state <> 'waiting' OR r.state NOT IN ('done', 'cancelled')))`
+
+// RipeBatches counts the batches that BeginPruning would mark if nobody held
+// them, up to limit.
+func (q Queries) RipeBatches(ctx context.Context, before, now time.Time, limit int) (int64, error) {
+	var n int64
+	err := q.db.NewRaw(`SELECT count(*) FROM (`+ripe+` ORDER BY b.ended_at, b.id LIMIT ?limit) AS first`,
+		named{"before": before, "limit": limit, "asked": now.Add(-comparedWithin)}).Scan(ctx, &n)
+	return n, translate(err)
+}
+
 // BeginPruning marks batches that ended before the time as going, at most limit
 // of them, the oldest first, and returns how many it marked: those of which
 // nothing is outstanding and no job may still be at the vendor, which no
 // schedule runs again, no replay is about to look at, no comparison waits for
 // and no file is being made of. From then on nothing of them becomes outstanding
 // again, which the table itself sees to. It marks none while somebody holds
-// batches.
+// batches, and passes over one whose row is locked.
 func (t Tx) BeginPruning(ctx context.Context, before, now time.Time, limit int) (int64, error) {
 	var alone bool
 	if err := t.db.NewRaw(`SELECT pg_try_advisory_xact_lock(?)`, pruneTurn).Scan(ctx, &alone); err != nil || !alone {
 		return 0, translate(err)
 	}
 	// A statement of its own: it sees what those who held batches have begun.
-	return affected(t.db.NewRaw(`WITH over AS MATERIALIZED (
-			SELECT b.id FROM batches b WHERE b.pruned_at IS NULL AND b.ended_at < ?before AND b.outstanding = 0
-				AND NOT EXISTS (SELECT FROM exports e WHERE e.state IN ('waiting', 'running')
-					AND coalesce((e.filter->'filter'->>'batch')::bigint, b.id) = b.id)
-				AND NOT EXISTS (SELECT FROM comparisons c WHERE c.state = 'waiting' AND c.asked_at > ?asked AND b.id IN (c.a_batch_id, c.b_batch_id))
-				AND NOT EXISTS (SELECT FROM schedules s WHERE s.template_batch_id = b.id AND s.removed_at IS NULL)
-				AND NOT EXISTS (SELECT FROM jobs j WHERE j.batch_id = b.id AND j.state = 'accepted')
-				AND NOT EXISTS (SELECT FROM jobs j WHERE j.batch_id = b.id AND j.state IN ('intended', 'calling', 'uncertain'))
-				AND NOT EXISTS (SELECT FROM jobs j JOIN replay_jobs rj ON rj.job_id = j.id JOIN replays r ON r.id = rj.replay_id
-					WHERE j.batch_id = b.id AND rj.state <> 'ended' AND (rj.state <> 'waiting' OR r.state NOT IN ('done', 'cancelled')))
+	return affected(t.db.NewRaw(`WITH over AS MATERIALIZED (`+ripe+`
 			ORDER BY b.ended_at, b.id LIMIT ?limit FOR NO KEY UPDATE SKIP LOCKED)
 		UPDATE batches SET pruned_at = ?now, headers_sealed = NULL FROM over WHERE batches.id = over.id`,
 		named{"now": now, "before": before, "limit": limit, "asked": now.Add(-comparedWithin)}).Exec(ctx))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -68,7 +69,8 @@ func joined(failed map[int64]error) error {
 
 // beginPruning marks the batches whose time is over. A call in doubt is looked
 // for among the vendor's jobs of its time, where those that are recorded here
-// are known not to be it: batches that ended later than its call stay.
+// are known not to be it: batches that ended later than its call stay. Those
+// that somebody holds just then are left for the next run, which the log says.
 func (p *Pipeline) beginPruning(ctx context.Context, now time.Time) error {
 	before, ends := since(now, p.cfg.KeepBatches)
 	if !ends {
@@ -85,10 +87,18 @@ func (p *Pipeline) beginPruning(ctx context.Context, now time.Time) error {
 		n, err := inTx(ctx, p.store, func(ctx context.Context, tx store.Tx) (int64, error) {
 			return tx.BeginPruning(ctx, before, now, pruneGroup)
 		})
-		if err != nil || n < pruneGroup {
+		if err != nil {
 			return err
 		}
+		if n < pruneGroup {
+			break
+		}
 	}
+	left, err := p.store.RipeBatches(ctx, before, now, pruneGroup)
+	if left > 0 {
+		p.log.InfoContext(ctx, "batches whose time is over are held by something else, the next run tries them again", slog.Int64("batches", left))
+	}
+	return err
 }
 
 // holdWhole keeps a batch from being pruned until the transaction ends. One of

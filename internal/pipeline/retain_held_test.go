@@ -45,8 +45,8 @@ func (r *rig) marks(ctx context.Context, limit int) int64 {
 }
 
 // held wants nothing to be marked while something is there that needs all
-// batches, or the one that could be.
-func (r *rig) held(batch int64) {
+// batches, or the one that could be, and the log to tell of who only holds it.
+func (r *rig) held(batch int64, log *logged) {
 	r.t.Helper()
 	for what, each := range map[string][2]string{
 		"a file of all batches": {`INSERT INTO exports (made_by, created_at, state, name, picked, filter, choices, expires_at, held)
@@ -68,10 +68,32 @@ func (r *rig) held(batch int64) {
 		if n := r.marks(ctx, 10); n != 0 {
 			r.t.Errorf("while batches are held: %d marked", n)
 		}
+		r.leaves(log, "while batches are held")
 		return nil
 	})
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	locked, err := r.store.SQL().BeginTx(r.t.Context(), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = locked.Rollback() }()
+	if _, err := locked.ExecContext(r.t.Context(), `SELECT FROM batches WHERE id = $1 FOR UPDATE`, batch); err != nil {
+		r.t.Fatal(err)
+	}
+	r.leaves(log, "while its row is locked")
+}
+
+// leaves wants a run of retention that marks nothing to say so, once.
+func (r *rig) leaves(log *logged, what string) {
+	r.t.Helper()
+	before := len(log.lines("the next run tries them again", "batches=1"))
+	if got := r.retain(); got != (pipeline.Kept{}) {
+		r.t.Errorf("%s: %+v", what, got)
+	}
+	if n := len(log.lines("the next run tries them again", "batches=1")) - before; n != 1 {
+		r.t.Errorf("%s: the log says so %d times", what, n)
 	}
 }
 
@@ -123,7 +145,8 @@ func (r *rig) wantWhole(going, job, whole int64) {
 // else, and ends, also after an interruption, whatever becomes of those beside it.
 func TestWhatIsStillNeededIsNotPruned(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: pruning})
+	log := new(logged)
+	r := newRig(t, setup{noWebhooks: true, stopped: true, pipeline: func(c *pipeline.Config) { pruning(c); log.into(c) }})
 	free, freeJob := r.longAgo("free", "settled", 1203)
 	template, _ := r.longAgo("template", "settled", 1)
 	r.exec(`INSERT INTO schedules (name, template_batch_id, cron, zone, created_at) VALUES ('s', $1, '0 0 1 1 *', 'UTC', now())`, template)
@@ -136,7 +159,7 @@ func TestWhatIsStillNeededIsNotPruned(t *testing.T) {
 		t.Fatalf("with a call in doubt: %+v", got)
 	}
 	r.exec(`UPDATE jobs SET called_at = now() WHERE batch_id = $1`, claimed)
-	r.held(free)
+	r.held(free, log)
 	kept := map[int64]string{template: "1 1 0 0 ", replayed: "1 1 0 0 ", open: "1 1 0 0 ", claimed: "1 1 0 0 "}
 	r.goes(free, freeJob, template)
 	r.wantRows(kept)
