@@ -17,8 +17,9 @@ import (
 // English is what the pages are written in; every other language translates it.
 const English = "en"
 
-// pseudo is no language: each text stands in brackets, so that one sees on a
-// page what no translator could reach. A browser that accepts it alone gets it.
+// pseudo is no language: each text that is in the catalog stands in brackets, so
+// that one sees on a page what no translator could reach. A browser that accepts
+// it alone gets it.
 const pseudo = "en-XA"
 
 // textFiles are the catalogs: for each language a file that says for each
@@ -116,8 +117,8 @@ func inLanguage(ctx context.Context, name, form, english string) string {
 	case English:
 		return english
 	case pseudo:
-		if strings.HasPrefix(english, "[") {
-			return english // It is made of texts that were here already.
+		if _, ok := catalogs()[English][name]; !ok {
+			return english // A name, or a text that was here already.
 		}
 		return "[" + english + "]"
 	default:
