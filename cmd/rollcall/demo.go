@@ -37,6 +37,14 @@ type demoCmd struct {
 	Timeout      time.Duration `default:"20m" help:"With --once: how long it may take."`
 }
 
+// Help implements kong.HelpProvider: where it listens is a setting of every command, which its flags don't show.
+func (c *demoCmd) Help() string {
+	return `It serves on 127.0.0.1:8080, or on the next free port when that is taken, and says where. To choose:
+
+  rollcall demo --listen 127.0.0.1:9000
+  make demo ARGS="--listen 127.0.0.1:9000"`
+}
+
 // Run sets everything up, submits the batch and shows how it fills.
 func (c *demoCmd) Run(ctx context.Context, a *app) error {
 	text, err := c.urls()

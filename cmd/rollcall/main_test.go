@@ -70,6 +70,7 @@ func TestRun(t *testing.T) {
 		{"no arguments print the commands", nil, 0, "Commands:", ""},
 		{"help", []string{"--help"}, 0, "rollcall settings lists them", ""},
 		{"help of a command", []string{"health", "--help"}, 0, "--timeout", ""},
+		{"help of the demo", []string{"demo", "--help"}, 0, "rollcall demo --listen 127.0.0.1:", ""},
 		{"version", []string{"version"}, 0, "rollcall ", ""},
 		{"unknown command", []string{"bogus"}, 2, "", "unexpected argument bogus"},
 		{"unknown flag", []string{"version", "--bogus"}, 2, "", "unknown flag --bogus"},
