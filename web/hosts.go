@@ -3,7 +3,6 @@ package web
 import (
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -19,15 +18,11 @@ func readableHost(host string) string {
 	return name
 }
 
-// privateHost tells of a host that only a network of one's own can reach: such an
-// address, however it is written, or a name that the public DNS never has.
+// privateHost tells of a host in its one spelling that only a network of one's
+// own can reach: such an address, or a name that the public DNS never has.
 func privateHost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if number, is := ipv4Number(host); err != nil && is {
-		ip, err = number, nil
-	}
-	if err == nil {
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return privateAddress(ip)
 	}
 	labels := strings.Split(host, ".")
@@ -47,26 +42,4 @@ func privateAddress(ip netip.Addr) bool {
 		}
 	}
 	return ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()
-}
-
-// ipv4Number reads an address as browsers do: up to four numbers, decimal, octal
-// or hexadecimal, of which the last fills what is left.
-func ipv4Number(host string) (netip.Addr, bool) {
-	parts := strings.Split(host, ".")
-	if len(parts) > 4 {
-		return netip.Addr{}, false
-	}
-	var all uint64
-	for i, part := range parts {
-		bits := 8
-		if i == len(parts)-1 {
-			bits = 8 * (5 - len(parts))
-		}
-		n, err := strconv.ParseUint(part, 0, bits)
-		if err != nil || strings.ContainsAny(part, "_+ob") && !strings.HasPrefix(part, "0x") {
-			return netip.Addr{}, false
-		}
-		all = all<<bits | n
-	}
-	return netip.AddrFrom4([4]byte{byte(all >> 24), byte(all >> 16), byte(all >> 8), byte(all)}), true
 }

@@ -21,10 +21,11 @@ func Key(canonical string) [keySize]byte {
 }
 
 // Canonical spells a URL in one way (RFC 3986, section 6.2.2 and 6.2.3), so that twins can be told: scheme and host
-// in lower case, the host's name as DNS has it (punycode), no default port, "/" for no path, no dot segments, and
-// one spelling of escapes: what needs none has none, what needs one has it, in upper case. A query without anything in
-// it is none. The fragment goes unless it is kept; parameters stay in their order unless they are sorted. What is no
-// URL is returned as it is. The vendor never gets this spelling.
+// in lower case, the host's name as DNS has it (punycode) or its address as four numbers (127.0.0.1 for 127.1, as
+// browsers have it), no default port, "/" for no path, no dot segments, and one spelling of escapes: what needs none has
+// none, what needs one has it, in upper case. A query without anything in it is none. The fragment goes unless it is
+// kept; parameters stay in their order unless they are sorted. What is no URL is returned as it is. The vendor never
+// gets this spelling.
 func Canonical(raw string, keepFragment, sortQuery bool) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {
@@ -88,10 +89,14 @@ func canonicalHost(host string) string {
 		}
 		return strings.ToLower(host)
 	}
-	if mapped, ok := asciiHost(host); ok {
-		return mapped
+	mapped, ok := asciiHost(host)
+	if !ok {
+		return strings.ToLower(host)
 	}
-	return strings.ToLower(host)
+	if ip, ok := ipv4(mapped); ok {
+		return ip.String()
+	}
+	return mapped
 }
 
 // asciiHost is the host's name as DNS has it, and whether there is one.

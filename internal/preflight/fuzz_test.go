@@ -163,6 +163,7 @@ func FuzzCanonical(f *testing.F) {
 	for _, s := range []string{
 		"https://a.test", "HTTP://A.test:80/%7e/../x%2f?b=%zz&a#f%41", "https://b\u00fccher.example/\u00fc", "http://[2001:DB8:0::1]:443/", "http://h.test/a/./b/../../c/..",
 		"http://h%C3%A4.test/%%34%31", "https://\u0130\u2100.test/", "https://a.test/a?%41=[]|&\"'", "//x", "a:b", "https://a.test/?", "https://xn--bcher-kva.example./",
+		"http://127.1/", "http://0x7f.0.1", "017700000001", "http://2130706433.:80/", "http://1.2.3.4.5/", "http://0x/",
 	} {
 		f.Add(s)
 	}

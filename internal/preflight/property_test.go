@@ -54,6 +54,18 @@ func TestCanonical(t *testing.T) {
 		{sort: true, want: "https://a.test/?a=2&a=1&b=1", twins: []string{"https://a.test/?b=1&a=2&a=1"}, another: []string{"https://a.test/?a=1&a=2&b=1"}},
 		{keep: true, want: "https://a.test/#%C3%BC", twins: []string{"https://a.test#\u00fc"}, another: []string{"https://a.test/", "https://a.test/#u"}},
 		{want: "http://[2001:db8::1]:8080/", twins: []string{"http://[2001:DB8:0:0::1]:8080"}, another: []string{"http://[2001:db8::2]:8080"}},
+		{
+			want: "http://127.0.0.1/",
+			twins: []string{
+				"http://127.1", "http://0x7f.1", "http://0X7F.0.0.0x1", "http://127.0.0.1.", "http://0177.0.0.01", "http://2130706433", "http://0x7F000001/",
+				"http://017700000001", "http://127.0.1:80", "http://\uff11\uff12\uff17.\uff11", "http://127.0x.1",
+			},
+			another: []string{
+				"http://127.2/", "http://2130706434/", "http://[::ffff:127.0.0.1]/", "http://127.0.0.0.1/", "http://127.0.0.1../", "http://127..1/", "http://0127.1/",
+				"http://4294967296/", "http://127.0.0.256/", "http://256.1/", "http://08.1/", "http://0x7g.1/", "http://0x_7f.1/", "http://0b1111111.1/", "http://a.127.1/", "http://127.1.a/",
+			},
+		},
+		{want: "http://256.1/", twins: []string{"http://256.1"}, another: []string{"http://1.0.0.1/"}}, // No address: it stays as it is.
 	} {
 		for _, twin := range append(c.twins, c.want) {
 			if got := preflight.Canonical(twin, c.keep, c.sort); got != c.want {
