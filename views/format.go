@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,14 +42,6 @@ func thousands(n int64) string {
 		digits = digits[:at] + "," + digits[at:]
 	}
 	return sign + digits
-}
-
-// plural returns "1 job", "2 jobs", "– jobs".
-func plural(c Count, one, many string) string {
-	if c.Known && c.N == 1 {
-		return "1 " + one
-	}
-	return c.String() + " " + many
 }
 
 // sizeText returns a size in bytes as people read it: "812 B", "3.4 kB", "12 MB".
@@ -113,6 +106,68 @@ func utcClock(t time.Time) string { return t.UTC().Format("2 Jan, 15:04:05 UTC")
 
 // utcExact carries milliseconds, for timelines: "14:02:10.123 UTC".
 func utcExact(t time.Time) string { return t.UTC().Format("2 Jan, 15:04:05.000 UTC") }
+
+// dayText is a day of this week or so: "Fri 27 Nov".
+func dayText(ctx context.Context, t time.Time) string {
+	return Textf(ctx, "%s %d %s", tr(ctx, weekdayName(t.Weekday())), t.Day(), tr(ctx, monthName(t.Month())))
+}
+
+// dateText is any day: "27 Nov 2026".
+func dateText(ctx context.Context, t time.Time) string {
+	return Textf(ctx, "%d %s %d", t.Day(), tr(ctx, monthName(t.Month())), t.Year())
+}
+
+// weekdayName is short; the catalog has each of them.
+func weekdayName(day time.Weekday) string {
+	switch day {
+	case time.Monday:
+		return "Mon"
+	case time.Tuesday:
+		return "Tue"
+	case time.Wednesday:
+		return "Wed"
+	case time.Thursday:
+		return "Thu"
+	case time.Friday:
+		return "Fri"
+	case time.Saturday:
+		return "Sat"
+	case time.Sunday:
+		return "Sun"
+	}
+	return dash
+}
+
+// monthName is short; the catalog has each of them.
+func monthName(month time.Month) string {
+	switch month {
+	case time.January:
+		return "Jan"
+	case time.February:
+		return "Feb"
+	case time.March:
+		return "Mar"
+	case time.April:
+		return "Apr"
+	case time.May:
+		return "May"
+	case time.June:
+		return "Jun"
+	case time.July:
+		return "Jul"
+	case time.August:
+		return "Aug"
+	case time.September:
+		return "Sep"
+	case time.October:
+		return "Oct"
+	case time.November:
+		return "Nov"
+	case time.December:
+		return "Dec"
+	}
+	return dash
+}
 
 // machineTime is the datetime attribute's form.
 func machineTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -134,16 +135,38 @@ func (c Charts) unit() string {
 	return "hour"
 }
 
+func (c Charts) storedBy() string {
+	if c.ByDay() {
+		return "URLs stored by day"
+	}
+	return "URLs stored by hour"
+}
+
+func (c Charts) figuresBy() string {
+	if c.ByDay() {
+		return "Figures by day"
+	}
+	return "Figures by hour"
+}
+
+// unitIn heads the column of days or hours, with room for the zone that they are in.
+func (c Charts) unitIn() string {
+	if c.ByDay() {
+		return "Day (%s)"
+	}
+	return "Hour (%s)"
+}
+
 // label names a row in the chart's zone.
-func (c Charts) label(at time.Time) string {
+func (c Charts) label(ctx context.Context, at time.Time) string {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
 		zone = time.UTC
 	}
 	if c.ByDay() {
-		return at.In(zone).Format("Mon 2 Jan")
+		return dayText(ctx, at.In(zone))
 	}
-	return at.In(zone).Format("2 Jan, 15:04")
+	return Textf(ctx, "%d %s, %s", at.In(zone).Day(), tr(ctx, monthName(at.In(zone).Month())), at.In(zone).Format("15:04"))
 }
 
 // counted tells whether any row is known.
@@ -186,16 +209,16 @@ type Scorecard struct {
 }
 
 // clockText says how the clocks stand to each other; what Date headers can't tell is called agreement.
-func (s Scorecard) clockText() string {
+func (s Scorecard) clockText(ctx context.Context) string {
 	switch {
 	case !s.AheadKnown:
 		return dash
 	case s.Ahead.Abs() < 2*time.Second:
-		return "agrees to a second or two"
+		return tr(ctx, "agrees to a second or two")
 	case s.Ahead > 0:
-		return durationText(s.Ahead.Round(time.Second)) + " ahead"
+		return Textf(ctx, "%s ahead", durationText(s.Ahead.Round(time.Second)))
 	}
-	return durationText(-s.Ahead.Round(time.Second)) + " behind"
+	return Textf(ctx, "%s behind", durationText(-s.Ahead.Round(time.Second)))
 }
 
 // Spending is what was asked of the vendor over the last days, and what that cost.
@@ -257,12 +280,12 @@ func callText(kind string) string {
 }
 
 // saved says how many calls less were made than that.
-func (s Spending) saved(alone Count) string {
+func (s Spending) saved(ctx context.Context, alone Count) string {
 	switch {
 	case !alone.Known || !s.Asking.Known:
 		return dash
 	case s.Asking.N >= alone.N:
-		return "none"
+		return tr(ctx, "none")
 	}
 	return thousands(alone.N - s.Asking.N)
 }
@@ -281,15 +304,13 @@ func (s Spending) watching() Count {
 }
 
 // why says why few jobs save nothing, and from how many on that changes.
-func (w Watch) why() string {
-	said := "The watch takes its calls however few jobs there are. "
+func (w Watch) why(ctx context.Context) string {
 	if w.Pays {
-		said += "At one every " + durationText(w.Every)
-	} else {
-		said += "Here it runs every " + durationText(w.Every) + ", for you to see it at work: no number of jobs makes up for that. At one every " + durationText(w.Usual) + ", as by default,"
+		return Textf(ctx, "The watch takes its calls however few jobs there are. At one every %s it saves calls from about %s jobs a day that run for %s each, and against growing gaps with jobs that run for minutes.",
+			durationText(w.Every), thousands(w.Jobs), durationText(w.Run))
 	}
-	return said + " it saves calls from about " + thousands(w.Jobs) + " jobs a day that run for " + durationText(w.Run) +
-		" each, and against growing gaps with jobs that run for minutes."
+	return Textf(ctx, "The watch takes its calls however few jobs there are. Here it runs every %s, for you to see it at work: no number of jobs makes up for that. At one every %s, as by default, it saves calls from about %s jobs a day that run for %s each, and against growing gaps with jobs that run for minutes.",
+		durationText(w.Every), durationText(w.Usual), thousands(w.Jobs), durationText(w.Run))
 }
 
 // Quota is what is left of the plan, and how long that lasts.
@@ -304,20 +325,20 @@ type Quota struct {
 }
 
 // forecast says how long the quota lasts.
-func (q Quota) forecast() string {
+func (q Quota) forecast(ctx context.Context) string {
 	switch {
 	case !q.Known:
-		return "How long the quota lasts isn't known: " + q.Why + "."
+		return Textf(ctx, "How long the quota lasts isn't known: %s.", tr(ctx, q.Why))
 	case !q.Week.Known:
-		return "How long the quota lasts isn't known yet: no week was counted."
+		return tr(ctx, "How long the quota lasts isn't known yet: no week was counted.")
 	case q.Remaining.N <= 0:
-		return "The quota is used up."
+		return tr(ctx, "The quota is used up.")
 	case q.Week.N == 0:
-		return "Nothing was charged this week: at that pace the quota lasts."
+		return tr(ctx, "Nothing was charged this week: at that pace the quota lasts.")
 	case q.Until.IsZero():
-		return "At this week's pace the quota lasts for over a year."
+		return tr(ctx, "At this week's pace the quota lasts for over a year.")
 	}
-	return "At this week's pace the quota lasts until about " + q.Until.UTC().Format("2 January 2006") + "."
+	return Textf(ctx, "At this week's pace the quota lasts until about %s.", dateText(ctx, q.Until.UTC()))
 }
 
 // Lasted says how long something lasted, as people read it.

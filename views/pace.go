@@ -1,8 +1,8 @@
 package views
 
 import (
+	"context"
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -17,45 +17,53 @@ type Pace struct {
 }
 
 // rateText is "43 a minute over the last 5 min".
-func (p Pace) rateText() string {
+func (p Pace) rateText(ctx context.Context) string {
 	if p.PerMinute <= 0 {
 		return ""
 	}
-	return perMinute(p.PerMinute) + " over the last " + durationText(p.Over.Round(time.Second))
+	return Textf(ctx, "%s over the last %s", perMinute(ctx, p.PerMinute), durationText(p.Over.Round(time.Second)))
 }
 
-func perMinute(rate float64) string {
+func perMinute(ctx context.Context, rate float64) string {
 	if rate < 1 {
-		return fewDigits(rate*60) + " an hour"
+		return Textf(ctx, "%s an hour", fewDigits(rate*60))
 	}
 	if rate < 9.95 {
-		return fewDigits(rate) + " a minute"
+		return Textf(ctx, "%s a minute", fewDigits(rate))
 	}
-	return thousands(int64(rate+0.5)) + " a minute"
+	return Textf(ctx, "%s a minute", thousands(int64(rate+0.5)))
 }
 
 // leftText is "about 12 min, 8 to 20", "about 30 s, at least 10 s", or why there is no saying.
-func (p Pace) leftText() string {
+func (p Pace) leftText(ctx context.Context) string {
 	switch {
 	case !p.Open:
 		return ""
 	case p.About <= 0:
-		return "unknown: nothing has come home lately"
+		return tr(ctx, "unknown: nothing has come home lately")
 	case p.Late < 45*time.Second && p.Late > 0:
-		return "less than a minute"
+		return tr(ctx, "less than a minute")
 	}
 	size, name := unitOf(p.About)
-	text := fmt.Sprintf("about %s %s", inUnit(p.About, size), name)
-	if p.Late <= 0 {
-		return text + ", at least " + inUnit(p.Soon, size) + " " + name
+	about, soon, late := inUnit(p.About, size), inUnit(p.Soon, size), inUnit(p.Late, size)
+	switch {
+	case p.Late <= 0:
+		return Textf(ctx, "about %s, at least %s", withUnit(ctx, about, name), withUnit(ctx, soon, name))
+	case soon != late:
+		return Textf(ctx, "about %s, %d to %d", withUnit(ctx, about, name), soon, late)
 	}
-	if soon, late := inUnit(p.Soon, size), inUnit(p.Late, size); soon != late {
-		text += ", " + soon + " to " + late
-	}
-	return text
+	return Textf(ctx, "about %s", withUnit(ctx, about, name))
 }
 
-// unitOf is the unit that a time is best said in.
+// withUnit is "12 min": only days have a name that is longer than a sign.
+func withUnit(ctx context.Context, n int64, unit string) string {
+	if unit == "" {
+		return Counted(ctx, Known(n), "%s day", "%s days")
+	}
+	return fmt.Sprintf("%d %s", n, unit)
+}
+
+// unitOf is the unit that a time is best said in, with its sign; days have none.
 func unitOf(d time.Duration) (time.Duration, string) {
 	switch {
 	case d < 2*time.Minute:
@@ -65,13 +73,13 @@ func unitOf(d time.Duration) (time.Duration, string) {
 	case d < 48*time.Hour:
 		return time.Hour, "h"
 	}
-	return 24 * time.Hour, "days"
+	return 24 * time.Hour, ""
 }
 
-func inUnit(d, size time.Duration) string {
+func inUnit(d, size time.Duration) int64 {
 	n := d.Round(size) / size
 	if size == time.Second {
 		n = d.Round(5*time.Second) / size // No guess is good to the second.
 	}
-	return strconv.FormatInt(int64(max(n, 1)), 10)
+	return int64(max(n, 1))
 }

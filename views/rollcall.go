@@ -1,7 +1,7 @@
 package views
 
 import (
-	"fmt"
+	"context"
 	"strconv"
 	"strings"
 )
@@ -35,6 +35,15 @@ type Nets struct {
 type netCount struct {
 	word  string
 	count Count
+}
+
+// text is the word as pages show it.
+func (n netCount) text() string {
+	switch n.word {
+	case "stored", "failed", "cancelled":
+		return itemLook(n.word).text
+	}
+	return netLook(n.word).text
 }
 
 func (n Nets) list() []netCount {
@@ -112,13 +121,13 @@ func (r RollCall) finished() bool {
 func (r RollCall) done() Count { return sum(r.Stored, r.Failed, r.Cancelled) }
 
 // say is the sentence a screen reader hears now and then while the numbers move.
-func (r RollCall) say() string {
-	text := fmt.Sprintf("%s of %s URLs answered for: %s stored, %s failed, %s outstanding.",
-		r.done(), r.Accepted, r.Stored, r.Failed, r.Outstanding)
+func (r RollCall) say(ctx context.Context) string {
 	if r.finished() {
-		return "Finished. " + text
+		return Textf(ctx, "Finished. %s of %s URLs answered for: %s stored, %s failed, %s outstanding.",
+			r.done(), r.Accepted, r.Stored, r.Failed, r.Outstanding)
 	}
-	return text
+	return Textf(ctx, "%s of %s URLs answered for: %s stored, %s failed, %s outstanding.",
+		r.done(), r.Accepted, r.Stored, r.Failed, r.Outstanding)
 }
 
 // barWidth is the width of a bar's drawing in its own units.
@@ -132,17 +141,17 @@ type segment struct {
 }
 
 // segments lays the answers to the accepted URLs side by side. Unknown counts draw nothing.
-func (r RollCall) segments() []segment {
+func (r RollCall) segments(ctx context.Context) []segment {
 	parts := make([]netCount, 0, 8)
 	parts = append(parts, r.Nets.list()...)
 	if !r.Nets.total().Known {
 		parts = []netCount{{"stored", r.Stored}}
 	}
 	parts = append(parts, netCount{"failed", r.Failed}, netCount{"cancelled", r.Cancelled})
-	return layOut(parts, r.Accepted)
+	return layOut(ctx, parts, r.Accepted)
 }
 
-func layOut(parts []netCount, whole Count) []segment {
+func layOut(ctx context.Context, parts []netCount, whole Count) []segment {
 	if !whole.Known || whole.N <= 0 {
 		return nil
 	}
@@ -153,7 +162,7 @@ func layOut(parts []netCount, whole Count) []segment {
 		if width <= 0 {
 			continue
 		}
-		title := fmt.Sprintf("%s: %s", sentence(part.word), part.count)
+		title := Textf(ctx, "%s: %s", tr(ctx, part.text()), part.count)
 		drawn = append(drawn, segment{"seg seg-" + part.word, title, units(at), units(width)})
 		at += width
 	}

@@ -13,17 +13,26 @@ import (
 
 // saidBy are the functions of package views that say their arguments, by which of them, to the reader through tr.
 var saidBy = map[string][]int{
-	"tr": {1}, "Textf": {1}, "pageHead": {0}, "empty": {1}, "planLine": {3, 4}, "passwordField": {2, 4}, "searchInput": {2}, "rotateForm": {2},
-	"exportButton": {3},
+	"tr": {1}, "Textf": {1}, "pageHead": {0}, "crumbs": {1, 2}, "empty": {1}, "planLine": {3, 4}, "pager": {1}, "term": {0}, "figure": {0},
+	"copyable": {1}, "copyableAs": {2}, "copyableOrNone": {1}, "source": {1}, "sourceLines": {1}, "comparedSide": {0}, "side": {0}, "diffSide": {1},
+	"check": {2}, "pickRadio": {2}, "oneURL": {0, 2}, "numberField": {1, 4}, "passwordField": {2, 4}, "pasteBox": {1}, "rotateForm": {2},
+	"itemInput": {2, 4}, "itemChoice": {2}, "filterInput": {2, 4}, "filterChoice": {2}, "filterSelect": {1}, "searchInput": {2, 4},
+	"exportButton": {3}, "replayButton": {3}, "scheduleButton": {3}, "scheduleNote": {2, 3}, "registerForm": {1}, "webhookButton": {5}, "userAction": {4, 5},
 }
 
 // saidFrom are the functions of package views that return what is said through tr.
 var saidFrom = []string{
 	"roleText", "rotationTitle", "word", "markText", "nothingAgain", "pickedTitle", "rerunHow", "formatName", "delimiterName", "formatWord", "sentIn",
+	"kindText", "refusedText", "awayText", "formatText", "noJobsText", "originText", "retryText", "reachText", "itemTitle", "itemsTitle", "itemTabsTitle",
+	"comparedPart", "comparedMeaning", "contentType", "formWord", "formHint", "flagText", "title", "callText", "modeName", "storedBy", "figuresBy", "unitIn",
+	"weekdayName", "monthName", "settledText", "comingTitle", "untakenText", "stateText", "jobKindText", "registerText", "failuresPicked",
 }
 
 // saidIn are the types whose lists of literals hold texts that are said through tr, by which of their fields.
-var saidIn = map[string][]int{"menuEntry": {3}, "keyText": {1}, "look": {2}, "Option": {1}}
+var saidIn = map[string][]int{
+	"menuEntry": {3}, "keyText": {1}, "look": {2}, "Option": {1}, "resultTab": {2}, "itemTab": {1}, "preflightTab": {1}, "chartEntry": {1}, "rollPart": {1},
+	"submitKind": {3, 4},
+}
 
 // said are the literal texts that people read: those of the pages, and the sentences that package web puts into them.
 // What speaks of a number has a form for one and a form for others.
@@ -49,13 +58,19 @@ func said(t *testing.T) map[string]any {
 // sources are the parsed files, without tests.
 func sources(t *testing.T, pattern string) []*ast.File {
 	t.Helper()
+	return parsed(t, pattern, func(file string) bool { return !strings.HasSuffix(file, "_test.go") })
+}
+
+// parsed are those of the files that are wanted.
+func parsed(t *testing.T, pattern string, wanted func(file string) bool) []*ast.File {
+	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var trees []*ast.File
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if !wanted(file) {
 			continue
 		}
 		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/PuerkitoBio/goquery"
-	"github.com/a-h/templ"
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/views"
@@ -53,38 +50,4 @@ func TestLanguageFor(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", accept, got, want)
 		}
 	}
-}
-
-// In the pseudo-language every text that goes through the catalog stands in brackets.
-func TestPagesSpeakThroughTheCatalog(t *testing.T) {
-	t.Parallel()
-	var page bytes.Buffer
-	if err := storyOf(t, "failures").Render(views.WithLanguage(t.Context(), views.LanguageFor("en-XA")), &page); err != nil {
-		t.Fatal(err)
-	}
-	doc, err := goquery.NewDocumentFromReader(&page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := doc.Find("html").AttrOr("lang", ""); got != "en-XA" {
-		t.Errorf("lang: got %q, want en-XA", got)
-	}
-	for _, selector := range []string{"h1", "table[data-testid=groups] th[scope=col]", ".foot [data-keys]", ".word > span"} {
-		for _, text := range texts(doc.Find(selector)) {
-			if !strings.HasPrefix(text, "[") {
-				t.Errorf("%s: %q went past the catalog", selector, text)
-			}
-		}
-	}
-}
-
-func storyOf(t *testing.T, name string) templ.Component {
-	t.Helper()
-	for _, each := range stories() {
-		if each.name == name {
-			return each.page
-		}
-	}
-	t.Fatalf("no story %q", name)
-	return nil
 }

@@ -84,9 +84,22 @@ func verdictLook(word string) look {
 	case "unreadable":
 		return look{"warn", "file-text", "Unreadable"}
 	case "refused", "bad_signature", "missing_signature", "unsigned":
-		return look{"bad", "shield-x", sentence(word)}
+		return look{"bad", "shield-x", refusedText(word)}
 	default:
 		return unknownLook(word)
+	}
+}
+
+func refusedText(word string) string {
+	switch word {
+	case "bad_signature":
+		return "Bad signature"
+	case "missing_signature":
+		return "Missing signature"
+	case "unsigned":
+		return "Unsigned"
+	default:
+		return "Refused"
 	}
 }
 
@@ -105,9 +118,22 @@ func webhookLook(word string) look {
 	case "off":
 		return look{"calm", "plug-connected-x", "Off"}
 	case "inactive", "disabled", "gone", "moved":
-		return look{"bad", "plug-connected-x", sentence(word)}
+		return look{"bad", "plug-connected-x", awayText(word)}
 	default:
 		return unknownLook(word)
+	}
+}
+
+func awayText(word string) string {
+	switch word {
+	case "inactive":
+		return "Inactive"
+	case "disabled":
+		return "Disabled"
+	case "gone":
+		return "Gone"
+	default:
+		return "Moved"
 	}
 }
 
@@ -159,10 +185,20 @@ func sentence(word string) string {
 
 // kindText is the kind of a batch. "Sync" is the vendor's word for what the pages call to try one URL now.
 func kindText(kind string) string {
-	if kind == "sync" {
+	switch kind {
+	case "sync":
 		return "Tried now"
+	case "batch":
+		return "Batch"
+	case "extract":
+		return "Extract"
+	case "crawl":
+		return "Crawl"
+	case "auto":
+		return "Auto"
+	default:
+		return sentence(kind)
 	}
-	return sentence(kind)
 }
 
 // sentIn is how the URLs of a batch are sent, beside the number of the batch.
