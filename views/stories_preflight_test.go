@@ -17,7 +17,7 @@ func preflightStory() views.PreflightProps {
 		Hosts: []views.HostLines{
 			{Host: "shop.sandbox.test", URLs: views.Known(1020)}, {Host: "xn--bcher-kva.example", URLs: views.Known(177)}, {Host: "news.sandbox.test", URLs: views.Known(1)},
 		},
-		OtherHosts: views.Known(0), OtherURLs: views.Known(0),
+		OtherHosts: views.Known(0), OtherURLs: views.Known(0), PrivateURLs: views.Known(0),
 		Found: views.PreflightFound{
 			Format: "csv", Charset: "windows-1252", Delimiter: ";", Header: true, URLColumn: "page", Columns: []string{"sku", "price"},
 			All: []string{"sku", "page", "price"},
@@ -81,6 +81,7 @@ func preflightEdges() []story {
 	for i := range 20 {
 		large.Hosts = append(large.Hosts, views.HostLines{Host: fmt.Sprintf("shop%d.sandbox.test", i), URLs: views.Known(int64(9000 - i))})
 	}
+	large.Hosts[19].Host, large.Hosts[19].Private, large.PrivateURLs = "intranet", true, views.Known(8984)
 	large.OtherHosts, large.OtherURLs, large.Pager = views.Known(4711), views.Known(20_188), views.Pager{Older: "/preflights/31?from=x&verdict=accepted"}
 
 	kept := views.NewBatchProps{

@@ -103,9 +103,9 @@ func totalsInto(props *views.PreflightProps, sum pipeline.Totals) {
 	props.Submitted, props.Accepted, props.Fixed = known(sum.Submitted), known(sum.Accepted+sum.Fixed), known(sum.Fixed)
 	props.Duplicate, props.Invalid = known(sum.Duplicate), known(sum.Invalid)
 	for _, h := range sum.Hosts {
-		props.Hosts = append(props.Hosts, views.HostLines{Host: h.Host, Name: readableHost(h.Host), URLs: known(h.Count), Private: privateHost(h.Host)})
+		props.Hosts = append(props.Hosts, views.HostLines{Host: h.Host, Name: readableHost(h.Host), URLs: known(h.Count), Private: h.Private})
 	}
-	props.OtherHosts, props.OtherURLs = known(sum.OtherHosts), known(sum.OtherURLs)
+	props.OtherHosts, props.OtherURLs, props.PrivateURLs = known(sum.OtherHosts), known(sum.OtherURLs), known(sum.PrivateURLs)
 }
 
 func planOf(plan pipeline.PreflightPlan) views.PreflightPlan {

@@ -57,7 +57,7 @@ func TestPreflightForPrograms(t *testing.T) {
 			{"line": 7., "verdict": "invalid", "original": "nonsense\x1b[2J", "url": nil, "reason": "holds a control character", "duplicate_of": nil},
 			{"line": 8., "verdict": "invalid", "original": "https://a.test", "url": nil, "reason": "has 4 columns, not 3", "duplicate_of": nil},
 			{
-				"lines": 6., "submitted": 5., "accepted": 1., "fixed": 1., "duplicate": 1., "invalid": 2., "other_hosts": 0., "other_urls": 0.,
+				"lines": 6., "submitted": 5., "accepted": 1., "fixed": 1., "duplicate": 1., "invalid": 2., "other_hosts": 0., "other_urls": 0., "private_urls": 0.,
 				"hosts": []any{map[string]any{"host": "a.test", "count": 2.}},
 				"read_as": map[string]any{
 					"format": "csv", "charset": "utf-8", "gzipped": false, "delimiter": ";", "header": true, "url_column": "url",

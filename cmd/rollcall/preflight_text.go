@@ -82,10 +82,17 @@ func (p *toldToPeople) hosts(b *strings.Builder, t preflight.Totals) {
 	}
 	b.WriteString("\nURLs to send, by host:\n")
 	for _, h := range t.Hosts {
-		fmt.Fprintf(b, "%9d  %s\n", h.Count, h.Host)
+		private := ""
+		if h.Private {
+			private = "  (private)"
+		}
+		fmt.Fprintf(b, "%9d  %s%s\n", h.Count, h.Host, private)
 	}
 	if t.OtherHosts > 0 {
 		fmt.Fprintf(b, "%9d  on %d other hosts\n", t.OtherURLs, t.OtherHosts)
+	}
+	if t.PrivateURLs > 0 {
+		fmt.Fprintf(b, "%9d  lead to private hosts, which the vendor most likely can't reach\n", t.PrivateURLs)
 	}
 }
 

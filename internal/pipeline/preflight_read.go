@@ -207,7 +207,7 @@ func (r *lineReading) reading(c Choices, days int, found Detected, sum Totals, w
 	if days > 0 {
 		sum.Accepted, sum.Fixed = sum.Accepted-r.leftAccepted, sum.Fixed-r.leftFixed
 		sum.Duplicate += r.leftAccepted + r.leftFixed
-		r.countHosts(&sum)
+		sum.CountHosts(r.hosts) // Of what is still to be sent, in place of those of all lines.
 	}
 	var errs [3]error
 	out.Choices, errs[0] = cleanJSON(c)
@@ -223,25 +223,6 @@ func cleanJSON(v any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode a reading: %w", err)
 	}
 	return bytes.ReplaceAll(raw, []byte(`\u0000`), []byte(`\ufffd`)), nil
-}
-
-// countHosts puts the hosts of what is still to be sent in place of those of
-// all lines.
-func (r *lineReading) countHosts(sum *Totals) {
-	sum.Hosts, sum.OtherHosts, sum.OtherURLs = nil, 0, 0
-	for host, n := range r.hosts {
-		sum.Hosts = append(sum.Hosts, HostCount{Host: host, Count: n})
-	}
-	slices.SortFunc(sum.Hosts, func(a, b HostCount) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return strings.Compare(a.Host, b.Host)
-	})
-	for _, h := range sum.Hosts[min(preflight.MaxHosts, len(sum.Hosts)):] {
-		sum.OtherHosts, sum.OtherURLs = sum.OtherHosts+1, sum.OtherURLs+h.Count
-	}
-	sum.Hosts = sum.Hosts[:min(preflight.MaxHosts, len(sum.Hosts))]
 }
 
 // readingLines is a reading as a submission has it: what is sent, and what is

@@ -111,15 +111,6 @@ type Detected struct {
 	AllColumns []string `json:"all_columns,omitempty"`
 }
 
-// HostCount is how many URLs of a host are to be sent.
-type HostCount struct {
-	Host  string `json:"host"`
-	Count int    `json:"count"`
-}
-
-// MaxHosts is how many hosts Totals names.
-const MaxHosts = 20
-
 // Totals sum the verdicts up.
 type Totals struct {
 	Lines     int `json:"lines"`     // All that was read, blank ones too; a CSV's header is none.
@@ -133,6 +124,8 @@ type Totals struct {
 	// OtherHosts is how many more hosts there are, OtherURLs how many URLs they have.
 	OtherHosts int `json:"other_hosts"`
 	OtherURLs  int `json:"other_urls"`
+	// PrivateURLs lead to private hosts, named or not.
+	PrivateURLs int `json:"private_urls"`
 }
 
 // FileError is what is wrong with a file as a whole, or with the choices for it, in words for a person. What was

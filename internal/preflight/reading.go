@@ -1,12 +1,10 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 )
 
 // reading is one call of Read.
@@ -160,19 +158,6 @@ func (s *reading) report(l Line, u *url.URL) error {
 // sum completes the totals with the hosts.
 func (s *reading) sum() Totals {
 	t := s.totals
-	t.Hosts = make([]HostCount, 0, len(s.hosts))
-	for host, n := range s.hosts {
-		t.Hosts = append(t.Hosts, HostCount{host, n})
-	}
-	slices.SortFunc(t.Hosts, func(a, b HostCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host))
-	})
-	if len(t.Hosts) > MaxHosts {
-		for _, h := range t.Hosts[MaxHosts:] {
-			t.OtherHosts++
-			t.OtherURLs += h.Count
-		}
-		t.Hosts = slices.Clip(t.Hosts[:MaxHosts])
-	}
+	t.CountHosts(s.hosts)
 	return t
 }
