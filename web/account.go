@@ -32,8 +32,8 @@ func (s *Server) account(c echo.Context) error {
 }
 
 func (s *Server) showAccount(c echo.Context, status int, props views.AccountProps) error {
-	now := s.now()
-	rows, err := s.store.PageSessions(c.Request().Context(), personOf(c).ID, visitOf(c).hash, now, now.Add(-s.cfg.SessionIdle))
+	ctx, now := c.Request().Context(), s.now()
+	rows, err := s.store.PageSessions(ctx, personOf(c).ID, visitOf(c).hash, now, now.Add(-s.cfg.SessionIdle))
 	if err != nil {
 		return fmt.Errorf("list sessions: %w", err)
 	}
@@ -41,7 +41,7 @@ func (s *Server) showAccount(c echo.Context, status int, props views.AccountProp
 		row := &rows[i]
 		props.Sessions = append(props.Sessions, views.SessionRow{
 			ID: idText(row.ID), CreatedAt: row.CreatedAt, LastSeen: row.LastSeenAt, EndsAt: row.ExpiresAt,
-			Source: row.Source, Browser: browserName(row.UserAgent), Agent: row.UserAgent, This: row.This,
+			Source: row.Source, Browser: browserName(ctx, row.UserAgent), Agent: row.UserAgent, This: row.This,
 		})
 	}
 	props.Zones = zoneGroups(props.Zone)
@@ -56,7 +56,7 @@ func (s *Server) saveSettings(c echo.Context) error {
 	user := personOf(c)
 	props := views.AccountProps{Zone: field(c, "time_zone", 2*longestZone), Theme: field(c, "theme", 20), Errors: views.Errors{}}
 	if props.Zone != "" && !knownZone(props.Zone) {
-		props.Errors["time_zone"] = fmt.Sprintf("No time zone is called %q. They are named like Europe/Berlin.", props.Zone)
+		props.Errors["time_zone"] = views.Textf(c.Request().Context(), "No time zone is called %q. They are named like Europe/Berlin.", props.Zone)
 	}
 	if props.Theme != "" && props.Theme != "light" && props.Theme != "dark" {
 		props.Errors["theme"] = "Choose light, dark, or as the system."
@@ -67,7 +67,7 @@ func (s *Server) saveSettings(c echo.Context) error {
 	if err := s.store.SetTaste(c.Request().Context(), user.ID, props.Zone, props.Theme, s.now()); err != nil {
 		return err
 	}
-	return s.flashTo(c, accountPath, "success", "Saved.")
+	return s.flashTo(c, accountPath, "success", views.Textf(c.Request().Context(), "Saved."))
 }
 
 // passwordKey counts wrong old passwords: who finds a browser signed in must
@@ -80,7 +80,7 @@ func passwordKey(user *store.User) []store.TryKey {
 func (s *Server) changePassword(c echo.Context) error {
 	ctx, now, user := c.Request().Context(), s.now(), personOf(c)
 	old, password := c.Request().PostFormValue("old_password"), c.Request().PostFormValue("password")
-	errs := checkNewUser(user.Name, password, c.Request().PostFormValue("password_again"))
+	errs := checkNewUser(ctx, user.Name, password, c.Request().PostFormValue("password_again"))
 	if len(errs) > 0 {
 		return s.passwordNotTaken(c, errs)
 	}
@@ -90,7 +90,7 @@ func (s *Server) changePassword(c echo.Context) error {
 	}
 	if wait > 0 {
 		c.Response().Header().Set(echo.HeaderRetryAfter, retrySeconds(wait))
-		return s.passwordNotTaken(c, views.Errors{"old_password": "Too many tries in a row. Wait " + retrySeconds(wait) + " seconds and try again."})
+		return s.passwordNotTaken(c, views.Errors{"old_password": tooManyTries(ctx, wait)})
 	}
 	err = s.hasher.check(ctx, user.PasswordHash, old)
 	if errors.Is(err, errWrongPassword) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,7 +29,7 @@ func (s *Server) audit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	filter, errs := auditFilterOf(c.QueryParams(), readerZone(c))
+	filter, errs := auditFilterOf(c.Request().Context(), c.QueryParams(), readerZone(c))
 	props := auditProps(c, filter)
 	props.Errors = errs
 	status := http.StatusOK
@@ -69,24 +70,24 @@ func auditTyped(query url.Values) url.Values {
 
 // auditFilterOf reads a filter from an address, times in the reader's zone, and
 // says what is wrong with it by field.
-func auditFilterOf(query url.Values, zone *time.Location) (store.AuditFilter, views.Errors) {
+func auditFilterOf(ctx context.Context, query url.Values, zone *time.Location) (store.AuditFilter, views.Errors) {
 	typed, errs := auditTyped(query), views.Errors{}
 	f := store.AuditFilter{Who: typed.Get("who"), What: typed.Get("what"), Kind: typed.Get("kind"), ID: typed.Get("id")}
 	for _, name := range []string{"who", "what", "kind", "id"} {
 		if len(typed.Get(name)) > longestFilter {
-			errs[name] = fmt.Sprintf("This has at most %d bytes.", longestFilter)
+			errs[name] = views.Textf(ctx, "This has at most %d bytes.", longestFilter)
 		}
 	}
 	if f.ID != "" && f.Kind == "" {
-		errs["kind"] = "Choose what " + fmt.Sprintf("%q", f.ID) + " is the id or the name of."
+		errs["kind"] = views.Textf(ctx, "Choose what %q is the id or the name of.", f.ID)
 	}
-	var wrong string
-	if f.From, _, wrong = momentOf(typed.Get("since"), zone); wrong != "" {
-		errs["since"] = wrong
+	var wrong mistake
+	if f.From, _, wrong = momentOf(typed.Get("since"), zone); wrong != nil {
+		errs["since"] = wrong(ctx)
 	}
 	// A day alone is the whole of it.
-	if _, f.Until, wrong = momentOf(typed.Get("until"), zone); wrong != "" {
-		errs["until"] = wrong
+	if _, f.Until, wrong = momentOf(typed.Get("until"), zone); wrong != nil {
+		errs["until"] = wrong(ctx)
 	}
 	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
 		errs["until"] = "The end lies before the beginning."
@@ -95,11 +96,11 @@ func auditFilterOf(query url.Values, zone *time.Location) (store.AuditFilter, vi
 }
 
 // momentOf reads a time as people type it, in their zone: where it begins and
-// where it ends, which differ for a day without a time. The text says what is
-// wrong with it.
-func momentOf(text string, zone *time.Location) (time.Time, time.Time, string) {
+// where it ends, which differ for a day without a time; or what is wrong with
+// it.
+func momentOf(text string, zone *time.Location) (time.Time, time.Time, mistake) {
 	if text == "" {
-		return time.Time{}, time.Time{}, ""
+		return time.Time{}, time.Time{}, nil
 	}
 	for _, form := range []string{"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05", time.RFC3339} {
 		if at, err := time.ParseInLocation(form, text, zone); err == nil {
@@ -109,15 +110,19 @@ func momentOf(text string, zone *time.Location) (time.Time, time.Time, string) {
 	if day, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
 		return inRange(day, day.AddDate(0, 0, 1))
 	}
-	return time.Time{}, time.Time{}, fmt.Sprintf("%q is no time. Write it like 2026-11-29 14:00, or 2026-11-29 for the day.", text)
+	return time.Time{}, time.Time{}, func(ctx context.Context) string {
+		return views.Textf(ctx, "%q is no time. Write it like 2026-11-29 14:00, or 2026-11-29 for the day.", text)
+	}
 }
 
 // inRange keeps out times that the database doesn't take.
-func inRange(begin, end time.Time) (time.Time, time.Time, string) {
+func inRange(begin, end time.Time) (time.Time, time.Time, mistake) {
 	if begin.Year() < 1970 || end.Year() > 9998 {
-		return time.Time{}, time.Time{}, "The year must lie between 1970 and 9998."
+		return time.Time{}, time.Time{}, func(ctx context.Context) string {
+			return views.Textf(ctx, "The year must lie between 1970 and 9998.")
+		}
 	}
-	return begin.UTC(), end.UTC(), ""
+	return begin.UTC(), end.UTC(), nil
 }
 
 func (s *Server) fillAudit(c echo.Context, f store.AuditFilter, from store.Key, props *views.AuditProps) error {
@@ -126,7 +131,7 @@ func (s *Server) fillAudit(c echo.Context, f store.AuditFilter, from store.Key, 
 		return err
 	}
 	for i := range rows {
-		props.Rows = append(props.Rows, auditRow(&rows[i]))
+		props.Rows = append(props.Rows, auditRow(c.Request().Context(), &rows[i]))
 	}
 	props.Pager = pager(c, cursorParam, next.ID != 0, keyCursor(next.At, next.ID))
 	return nil
@@ -157,10 +162,10 @@ func choices(words []string, chosen string) []views.Option {
 	return options
 }
 
-func auditRow(row *store.AuditRow) views.AuditRow {
+func auditRow(ctx context.Context, row *store.AuditRow) views.AuditRow {
 	return views.AuditRow{
 		At: row.At, Who: row.Who, WhoLink: address(auditPath, url.Values{"who": {row.Who}}), Source: row.Source,
-		What: row.What, Kind: row.Kind, ID: row.OnID, Link: auditLink(row), Changes: auditChanges(row.Before, row.After),
+		What: row.What, Kind: row.Kind, ID: row.OnID, Link: auditLink(row), Changes: auditChanges(ctx, row.Before, row.After),
 	}
 }
 
@@ -190,11 +195,11 @@ func auditLink(row *store.AuditRow) string {
 
 // auditChanges sets what was kept of a change side by side, member by member;
 // what stayed as it was is left out.
-func auditChanges(before, after json.RawMessage) []views.AuditChange {
+func auditChanges(ctx context.Context, before, after json.RawMessage) []views.AuditChange {
 	was, okWas := members(before)
 	is, okIs := members(after)
 	if !okWas || !okIs {
-		return []views.AuditChange{auditChange("", before, after)}
+		return []views.AuditChange{auditChange(ctx, "", before, after)}
 	}
 	names := make(map[string]json.RawMessage, len(was)+len(is))
 	maps.Copy(names, was)
@@ -202,7 +207,7 @@ func auditChanges(before, after json.RawMessage) []views.AuditChange {
 	var changes []views.AuditChange
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !bytes.Equal(was[name], is[name]) {
-			changes = append(changes, auditChange(name, was[name], is[name]))
+			changes = append(changes, auditChange(ctx, name, was[name], is[name]))
 		}
 	}
 	return changes
@@ -218,9 +223,9 @@ func members(side json.RawMessage) (map[string]json.RawMessage, bool) {
 	return object, err == nil && object != nil
 }
 
-func auditChange(name string, before, after json.RawMessage) views.AuditChange {
+func auditChange(ctx context.Context, name string, before, after json.RawMessage) views.AuditChange {
 	return views.AuditChange{
-		Name: name, Before: auditText(before), After: auditText(after), Was: len(before) > 0, Is: len(after) > 0,
+		Name: name, Before: auditText(ctx, before), After: auditText(ctx, after), Was: len(before) > 0, Is: len(after) > 0,
 	}
 }
 
@@ -229,13 +234,13 @@ const shownOfMember = 300
 
 // auditText is a value as people read it: text without quotes, an empty one by
 // name.
-func auditText(value json.RawMessage) string {
+func auditText(ctx context.Context, value json.RawMessage) string {
 	text := string(value)
 	var plain string
 	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &plain) == nil {
 		text = plain
 		if text == "" {
-			text = "(empty)"
+			text = views.Textf(ctx, "(empty)")
 		}
 	}
 	if len(text) > shownOfMember {

@@ -47,7 +47,7 @@ type auditSink interface {
 // is itself written down before it begins. Lines of after that aren't in it, so
 // it ends.
 func (s *Server) exportAudit(c echo.Context, ending, kind string, sink func(io.Writer) auditSink) error {
-	filter, errs := auditFilterOf(c.QueryParams(), readerZone(c))
+	filter, errs := auditFilterOf(c.Request().Context(), c.QueryParams(), readerZone(c))
 	if len(errs) > 0 {
 		var texts []string
 		for field, text := range errs {

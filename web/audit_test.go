@@ -88,11 +88,11 @@ func TestAuditTimesAreTheReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, errs := auditFilterOf(url.Values{"since": {"2026-11-29"}, "until": {"2026-11-29"}}, kolkata)
+	f, errs := auditFilterOf(t.Context(), url.Values{"since": {"2026-11-29"}, "until": {"2026-11-29"}}, kolkata)
 	if got := f.Until.Sub(f.From); len(errs) > 0 || got != 24*time.Hour || f.From.Format(time.RFC3339) != "2026-11-28T18:30:00Z" {
 		t.Errorf("a day: got %v, %s from %s", errs, got, f.From)
 	}
-	if f, _ = auditFilterOf(url.Values{"since": {"2026-11-29T05:30"}}, kolkata); !f.From.Equal(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)) {
+	if f, _ = auditFilterOf(t.Context(), url.Values{"since": {"2026-11-29T05:30"}}, kolkata); !f.From.Equal(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("a time: got %s", f.From)
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -100,7 +100,7 @@ func TestAuditTimesAreTheReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The day on which the clocks go back has 25 hours.
-	if f, _ = auditFilterOf(url.Values{"since": {"2026-10-25"}, "until": {"2026-10-25"}}, berlin); f.Until.Sub(f.From) != 25*time.Hour {
+	if f, _ = auditFilterOf(t.Context(), url.Values{"since": {"2026-10-25"}, "until": {"2026-10-25"}}, berlin); f.Until.Sub(f.From) != 25*time.Hour {
 		t.Errorf("the long day: got %s", f.Until.Sub(f.From))
 	}
 }
@@ -214,7 +214,7 @@ func TestAuditChanges(t *testing.T) {
 		"no object":   {`{"a": 1}`, `"too large to keep"`, []views.AuditChange{{Before: `{"a": 1}`, After: "too large to keep", Was: true, Is: true}}},
 		"long member": {"", `{"a": "` + strings.Repeat("é", 400) + `"}`, []views.AuditChange{{Name: "a", After: strings.Repeat("é", 150) + "…", Is: true}}},
 	} {
-		if diff := cmp.Diff(auditChanges(json.RawMessage(tt.before), json.RawMessage(tt.after)), tt.want); diff != "" {
+		if diff := cmp.Diff(auditChanges(t.Context(), json.RawMessage(tt.before), json.RawMessage(tt.after)), tt.want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", name, diff)
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Server) batches(c echo.Context) error {
 		return err
 	}
 	rows, more := cut(rows, pageRows)
-	props := views.BatchesProps{Layout: l, Name: name, Batches: batchRows(rows)}
+	props := views.BatchesProps{Layout: l, Name: name, Batches: batchRows(c.Request().Context(), rows)}
 	last := ""
 	if more {
 		last = keyCursor(rows[len(rows)-1].CreatedAt, rows[len(rows)-1].ID)
@@ -43,12 +43,12 @@ func (s *Server) batches(c echo.Context) error {
 	return render(c, http.StatusOK, views.Batches(props))
 }
 
-func batchRows(rows []store.BatchRow) []views.BatchRow {
+func batchRows(ctx context.Context, rows []store.BatchRow) []views.BatchRow {
 	shown := make([]views.BatchRow, len(rows))
 	for i := range rows {
 		b := &rows[i]
 		shown[i] = views.BatchRow{
-			ID: idText(b.ID), Name: b.Name, Kind: string(b.Kind), By: someone(b.By), CreatedAt: b.CreatedAt,
+			ID: idText(b.ID), Name: b.Name, Kind: string(b.Kind), By: someone(ctx, b.By), CreatedAt: b.CreatedAt,
 			RollCall: rollCall(&b.Batch),
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	props := views.BatchProps{
 		Rejected: row.Invalid+row.Duplicate > 0 && row.PrunedAt == nil, PrunedAt: orZero(row.PrunedAt),
-		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(row.By), CreatedAt: row.CreatedAt,
+		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(ctx, row.By), CreatedAt: row.CreatedAt,
 		RollCall: rollCall(&row.Batch), MayCancel: mayCancelBatch(&row.Batch), CancelAt: cancelAsked(&row.Batch),
 	}
 	if props.Options, err = batchOptions(&row.Batch); err != nil {
@@ -189,7 +189,7 @@ func (s *Server) batchItems(c echo.Context, b *store.Batch) (views.BatchItemsPro
 		return props, err
 	}
 	ctx := c.Request().Context()
-	filter := itemFilterProps(c.QueryParams(), readerZone(c), b, &props)
+	filter := itemFilterProps(c.Request().Context(), c.QueryParams(), readerZone(c), b, &props)
 	if props.Tabs.State == views.StateRejected {
 		lines, err := s.store.PageRejected(ctx, b.ID, after, pageRows+1)
 		lines, more := cut(lines, pageRows)

@@ -1,8 +1,11 @@
 package web
 
 import (
+	"context"
 	"regexp"
 	"strings"
+
+	"rollcall/views"
 )
 
 // browserNames are the marks of browsers in what they call themselves, those
@@ -38,7 +41,7 @@ var systemMarks = [][2]string{
 // browserName is what a browser is in a person's words, such as "Firefox 140 on
 // Linux": a guess from its User-Agent header, which is given back as it is where
 // it says nothing known.
-func browserName(agent string) string {
+func browserName(ctx context.Context, agent string) string {
 	for _, each := range browserNames {
 		found := each.mark.FindStringSubmatch(agent)
 		if found == nil {
@@ -47,7 +50,7 @@ func browserName(agent string) string {
 		name := each.name + " " + found[1]
 		for _, system := range systemMarks {
 			if strings.Contains(agent, system[0]) {
-				return name + " on " + system[1]
+				return views.Textf(ctx, "%s on %s", name, system[1])
 			}
 		}
 		return name

@@ -22,7 +22,7 @@ func TestBrowserName(t *testing.T) {
 		"Firefox/123456789012345678901234": "Firefox 1234",
 		strings.Repeat("ü", 200_000):       strings.Repeat("ü", 80) + "…",
 	} {
-		if got := browserName(agent); got != want {
+		if got := browserName(t.Context(), agent); got != want {
 			t.Errorf("%.100q: got %q, want %q", agent, got, want)
 		}
 	}

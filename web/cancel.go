@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -35,7 +36,7 @@ func (s *Server) planCancelBatch(c echo.Context) error {
 	}
 	back := "/batches/" + idText(id)
 	return s.showCancel(c, views.CancelProps{
-		Title: "Cancel " + batch.Name, Back: back, BackText: batch.Name, Action: back + "/cancel", Plan: cancelPlan(plan),
+		Title: views.Textf(ctx, "Cancel %s", batch.Name), Back: back, BackText: batch.Name, Action: back + "/cancel", Plan: cancelPlan(plan),
 		Foreseen: batch.CancelRequestedAt != nil, Crawl: batch.Kind == store.KindCrawl,
 	})
 }
@@ -71,7 +72,8 @@ func (s *Server) cancelBatch(c echo.Context) error {
 
 // planCancelJobs is GET /jobs/cancel?job=1&job=2.
 func (s *Server) planCancelJobs(c echo.Context) error {
-	ids, err := pickedIDs(c.QueryParams(), "job")
+	ctx := c.Request().Context()
+	ids, err := pickedIDs(ctx, c.QueryParams(), "job")
 	if err != nil {
 		return err
 	}
@@ -80,19 +82,19 @@ func (s *Server) planCancelJobs(c echo.Context) error {
 		return err
 	}
 	if len(ids) > 0 {
-		plan, err := s.pipeline.PlanCancelJobs(c.Request().Context(), ids)
+		plan, err := s.pipeline.PlanCancelJobs(ctx, ids)
 		if err != nil {
 			return fmt.Errorf("plan to cancel jobs: %w", err)
 		}
 		props.Plan = cancelPlan(plan)
-		props.Title = fmt.Sprintf("Cancel %d jobs", len(ids))
+		props.Title = views.Counted(ctx, views.Known(int64(len(ids))), "Cancel %s job", "Cancel %s jobs")
 	}
 	if len(ids) == 1 {
-		job, err := s.store.Job(c.Request().Context(), ids[0])
+		job, err := s.store.Job(ctx, ids[0])
 		if err != nil {
 			return err
 		}
-		props.Title, props.Crawl = "Cancel job "+idText(job.ID), job.Kind == store.KindCrawl
+		props.Title, props.Crawl = views.Textf(ctx, "Cancel job %s", idText(job.ID)), job.Kind == store.KindCrawl
 		props.Foreseen = job.CancelRequestedAt != nil
 	}
 	for _, id := range ids {
@@ -107,7 +109,7 @@ func (s *Server) cancelJobs(c echo.Context) error {
 	if err := parseForm(r); err != nil {
 		return err
 	}
-	ids, err := pickedIDs(r.PostForm, "job")
+	ids, err := pickedIDs(r.Context(), r.PostForm, "job")
 	if err != nil {
 		return err
 	}
@@ -134,14 +136,15 @@ func (s *Server) backFromJobs(c echo.Context, ids []int64) (string, string, erro
 	if len(ids) == 0 {
 		return batchesPath, "Batches", nil
 	}
-	job, err := s.store.Job(c.Request().Context(), ids[0])
+	ctx := c.Request().Context()
+	job, err := s.store.Job(ctx, ids[0])
 	if err != nil {
 		return "", "", err
 	}
 	if len(ids) == 1 {
-		return "/jobs/" + idText(job.ID), "Job " + idText(job.ID), nil
+		return "/jobs/" + idText(job.ID), views.Textf(ctx, "Job %s", idText(job.ID)), nil
 	}
-	batch, err := s.store.PageBatch(c.Request().Context(), job.BatchID)
+	batch, err := s.store.PageBatch(ctx, job.BatchID)
 	if err != nil {
 		return "", "", err
 	}
@@ -149,7 +152,7 @@ func (s *Server) backFromJobs(c echo.Context, ids []int64) (string, string, erro
 }
 
 // pickedIDs reads the ids of the rows that were ticked, each once.
-func pickedIDs(values url.Values, name string) ([]int64, error) {
+func pickedIDs(ctx context.Context, values url.Values, name string) ([]int64, error) {
 	var ids []int64
 	for _, text := range values[name] {
 		id, err := strconv.ParseInt(text, 10, 64)
@@ -161,9 +164,13 @@ func pickedIDs(values url.Values, name string) ([]int64, error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if len(ids) > maxPicked {
-		return nil, badRequest(fmt.Sprintf("At most %d rows can be picked at once.", maxPicked), nil)
+		return nil, tooManyPicked(ctx)
 	}
 	return ids, nil
+}
+
+func tooManyPicked(ctx context.Context) error {
+	return badRequest(views.Textf(ctx, "At most %s rows can be picked at once.", number(maxPicked)), nil)
 }
 
 func cancelPlan(p pipeline.CancelPlan) views.CancelPlan {
@@ -175,27 +182,33 @@ func cancelPlan(p pipeline.CancelPlan) views.CancelPlan {
 }
 
 func (s *Server) flashCancelled(c echo.Context, done pipeline.CancelPlan) error {
-	text := cancelledText(done)
+	text := cancelledText(c.Request().Context(), done)
 	if text == "" {
 		return s.flash(c, "info", "Nothing was left to cancel.")
 	}
-	return s.flash(c, "success", "Cancelled: "+text+".")
+	return s.flash(c, "success", text)
 }
 
 // cancelledText says what a cancellation did; "" when that was nothing.
-func cancelledText(done pipeline.CancelPlan) string {
-	var parts []string
-	add := func(n int, one, many string) {
-		switch {
-		case n == 1:
-			parts = append(parts, one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf(many, number(int64(n))))
-		}
+func cancelledText(ctx context.Context, done pipeline.CancelPlan) string {
+	unsent, calling := views.Known(int64(done.Unsent)), views.Known(int64(done.Calling))
+	asked, runsOut := views.Known(int64(done.Stoppable)), views.Known(int64(done.RunsOut))
+	var said []string
+	if unsent.N > 0 {
+		said = append(said, views.Counted(ctx, unsent, "%s job was withdrawn before it was sent", "%s jobs were withdrawn before they were sent"))
 	}
-	add(done.Unsent, "1 job was withdrawn before it was sent", "%s jobs were withdrawn before they were sent")
-	add(done.Calling, "1 call under way is cancelled, if it can be, when its answer is known", "%s calls under way are cancelled, where they can be, when their answers are known")
-	add(done.Stoppable, "the vendor is asked to stop 1 job", "the vendor is asked to stop %s jobs")
-	add(done.RunsOut, "1 job can't be stopped and runs out", "%s jobs can't be stopped and run out")
-	return strings.Join(parts, "; ")
+	if calling.N > 0 {
+		said = append(said, views.Counted(ctx, calling, "%s call under way is cancelled, if it can be, when its answer is known",
+			"%s calls under way are cancelled, where they can be, when their answers are known"))
+	}
+	if asked.N > 0 {
+		said = append(said, views.Counted(ctx, asked, "the vendor is asked to stop %s job", "the vendor is asked to stop %s jobs"))
+	}
+	if runsOut.N > 0 {
+		said = append(said, views.Counted(ctx, runsOut, "%s job can't be stopped and runs out", "%s jobs can't be stopped and run out"))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return views.Textf(ctx, "Cancelled: %s.", strings.Join(said, "; "))
 }

@@ -57,7 +57,7 @@ func (s *Server) carryBatch(c echo.Context) error {
 	typed, err := typedBatch(c)
 	if err == nil && hasFile(r) && tabular(r) {
 		// What isn't text can't be carried.
-		typed, note = typedFields(c), "Your session has ended. Sign in, and what you typed is there again; choose the file once more."
+		typed, note = typedFields(c), "Your session has ended. Sign in, and what you typed is there again, but choose the file once more."
 	}
 	if err != nil {
 		return err

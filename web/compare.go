@@ -33,7 +33,7 @@ func (s *Server) sideOf(c echo.Context, name string) (*store.ResultSide, error) 
 		v, err = strconv.Atoi(strings.TrimPrefix(version, "v"))
 	}
 	if err != nil || id <= 0 || versioned && (v < 1 || v > 1<<31-1) {
-		return nil, badRequest(name+": name a result by its item, such as 12, or an earlier version of it, such as 12.v1.", nil)
+		return nil, badRequest(views.Textf(c.Request().Context(), "%s: name a result by its item, such as 12, or an earlier version of it, such as 12.v1.", name), nil)
 	}
 	return s.store.CompareSide(c.Request().Context(), id, v)
 }
@@ -169,7 +169,7 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 		props.Chosen = idText(id)
 	}
 	a, err := s.batchNamed(ctx, props.Chosen)
-	if err != nil && asProblem(err).status != http.StatusNotFound {
+	if err != nil && asProblem(c.Request().Context(), err).status != http.StatusNotFound {
 		return props, err
 	}
 	if a == nil || a.ID == 0 {
@@ -181,7 +181,7 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 		return props, nil
 	}
 	props.A, props.Picked = comparedBatch(a), true
-	if why := pruned(a, b); why != "" {
+	if why := pruned(ctx, a, b); why != "" {
 		props.Errors = views.Errors{"a": why}
 		return props, nil
 	}
@@ -190,10 +190,10 @@ func (s *Server) compareProps(c echo.Context) (views.CompareBatchesProps, error)
 }
 
 // pruned says of which of two batches nothing is left to compare, if of one.
-func pruned(both ...*store.Batch) string {
+func pruned(ctx context.Context, both ...*store.Batch) string {
 	for _, b := range both {
 		if b.PrunedAt != nil {
-			return removedText(b) + " There is nothing to compare."
+			return views.Textf(ctx, "The items of batch %s were removed after the time for which batches are kept. There is nothing to compare.", idText(b.ID))
 		}
 	}
 	return ""
@@ -288,9 +288,9 @@ func (s *Server) askComparison(c echo.Context) error {
 		return err
 	}
 	if a.ID == b.ID {
-		return badRequest("a: it is the same batch as b: choose another one.", nil)
+		return badRequest("It is the same batch: choose another one.", nil)
 	}
-	if why := pruned(a, b); why != "" {
+	if why := pruned(ctx, a, b); why != "" {
 		return badRequest(why, nil)
 	}
 	if err := s.pipeline.CompareBatches(ctx, a.ID, b.ID); err != nil {

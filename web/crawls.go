@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,14 +46,14 @@ func (s *Server) submitCrawl(c echo.Context) error {
 		return err
 	}
 	props := typedCrawl(c)
-	submission, errs := crawlOf(props, personOf(c).ID)
+	submission, errs := crawlOf(c.Request().Context(), props, personOf(c).ID)
 	if len(errs) > 0 {
 		props.Errors = errs
 		return s.showNewCrawl(c, http.StatusUnprocessableEntity, props)
 	}
 	done, err := s.pipeline.Submit(c.Request().Context(), submission)
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
-		props.Errors = oneLineErrors(invalid)
+		props.Errors = oneLineErrors(c.Request().Context(), invalid)
 		return s.showNewCrawl(c, http.StatusUnprocessableEntity, props)
 	}
 	if err != nil {
@@ -74,15 +75,15 @@ const maxTypedURL = 20_000
 
 // crawlOf turns the form into what the pipeline takes, or says by field why it
 // can't.
-func crawlOf(p views.NewCrawlProps, by int64) (pipeline.Submission, views.Errors) {
+func crawlOf(ctx context.Context, p views.NewCrawlProps, by int64) (pipeline.Submission, views.Errors) {
 	options, errs := fetchOptions(p.Fetch)
 	options.Crawl = &pipeline.CrawlOptions{SameDomainOnly: p.SameDomain, IncludeSubdomains: p.Subdomains}
 	var ok bool
 	if options.Crawl.Depth, ok = typedNumber(p.Depth, crawlMaxDepth); !ok {
-		errs["depth"] = fmt.Sprintf("Give a whole number from 1, the seed alone, to %d.", crawlMaxDepth)
+		errs["depth"] = views.Textf(ctx, "Give a whole number from 1, the seed alone, to %d.", crawlMaxDepth)
 	}
 	if options.Crawl.Limit, ok = typedNumber(p.Limit, crawlMaxLimit); !ok {
-		errs["limit"] = "Give a whole number from 1 to 10,000."
+		errs["limit"] = views.Textf(ctx, "Give a whole number from 1 to %s.", number(crawlMaxLimit))
 	}
 	if p.Seed == "" {
 		errs["urls"] = "Enter the page to begin at."
@@ -100,10 +101,10 @@ func typedNumber(text string, most int) (int, bool) {
 
 // oneLineErrors is what was wrong with the form of a single URL, whose one line
 // is a field.
-func oneLineErrors(invalid *pipeline.InvalidSubmission) views.Errors {
+func oneLineErrors(ctx context.Context, invalid *pipeline.InvalidSubmission) views.Errors {
 	errs := fieldErrors(invalid)
 	if len(invalid.Lines) > 0 {
-		errs["urls"] = "This URL can't be fetched: it " + invalid.Lines[0].Reason + "."
+		errs["urls"] = views.Textf(ctx, "This URL can't be fetched: it %s.", invalid.Lines[0].Reason)
 	}
 	return errs
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -32,7 +33,7 @@ func (s *Server) deliveries(c echo.Context) error {
 	}
 	query := c.QueryParams()
 	filter, err := deliveryFilterOf(query, readerZone(c))
-	props := views.DeliveriesProps{Filter: typedFilter(c, receivedPath, deliveryValues(filter), mistakesOf(err))}
+	props := views.DeliveriesProps{Filter: typedFilter(c, receivedPath, deliveryValues(filter), mistakesOf(c.Request().Context(), err))}
 	props.Filter.Verdicts = verdictOptions()
 	if props.Filter.Webhooks, err = s.webhookOptions(c, props.Filter.Webhook); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (s *Server) fillDeliveries(c echo.Context, filter store.DeliveryFilter, fro
 	rows, more := cut(rows, pageRows)
 	last := ""
 	for i := range rows {
-		props.Deliveries = append(props.Deliveries, deliveryRow(&rows[i]))
+		props.Deliveries = append(props.Deliveries, deliveryRow(ctx, &rows[i]))
 		last = keyCursor(rows[i].ReceivedAt, rows[i].ID)
 	}
 	props.Pager = pager(c, cursorParam, more, last)
@@ -111,7 +112,7 @@ func (s *Server) webhookOptions(c echo.Context, asked string) ([]views.Option, e
 	for _, name := range names {
 		text := idText(name.ID) + ": " + name.EventType
 		if name.State == store.WebhookRemoved {
-			text += ", removed"
+			text = views.Textf(c.Request().Context(), "%s, removed", text)
 		}
 		options = append(options, views.Option{Value: idText(name.ID), Text: text})
 	}
@@ -144,12 +145,12 @@ func eventOptions(asked string) []views.Option {
 	return withAsked(options, asked)
 }
 
-func deliveryRow(d *store.DeliveryRow) views.DeliveryRow {
+func deliveryRow(ctx context.Context, d *store.DeliveryRow) views.DeliveryRow {
 	return views.DeliveryRow{
 		ID: idText(d.ID), At: d.ReceivedAt, Event: d.EventType, Webhook: idOrNone(d.WebhookID), VendorID: d.VendorJobID,
 		JobID: knownID(d.JobID), Verdict: string(d.Verdict), Reason: shortReason(&d.Delivery), RecoveredAt: orZero(d.RecoveredAt),
 		Status: d.Status, Took: time.Duration(d.Micros) * time.Microsecond, Source: d.Source,
-		Secret: secretText(&d.Delivery), Form: d.SignatureForm,
+		Secret: secretText(ctx, &d.Delivery), Form: d.SignatureForm,
 	}
 }
 
@@ -161,11 +162,11 @@ func knownID(id int64) string {
 	return idText(id)
 }
 
-func secretText(d *store.Delivery) string {
+func secretText(ctx context.Context, d *store.Delivery) string {
 	if d.SecretVersion == nil {
 		return ""
 	}
-	return fmt.Sprintf("version %d", *d.SecretVersion)
+	return views.Textf(ctx, "version %d", *d.SecretVersion)
 }
 
 // shortReason says in a few words why a delivery was refused: as it was looked
@@ -197,22 +198,22 @@ func (s *Server) delivery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := deliveryProps(story)
+	props := deliveryProps(ctx, story)
 	if story.JobID > 0 {
 		job, err := s.store.PageJob(ctx, story.JobID)
 		if err != nil {
 			return fmt.Errorf("job of delivery %d: %w", id, err)
 		}
-		props.JobTimeline = timeline(job)
+		props.JobTimeline = timeline(ctx, job)
 	}
-	if props.Layout, err = s.layout(c, "Delivery "+props.ID, views.SectionDeliveries); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Delivery %s", props.ID), views.SectionDeliveries); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Delivery(props))
 }
 
-func deliveryProps(story *store.DeliveryStory) views.DeliveryProps {
-	row := deliveryRow(&story.DeliveryRow)
+func deliveryProps(ctx context.Context, story *store.DeliveryStory) views.DeliveryProps {
+	row := deliveryRow(ctx, &story.DeliveryRow)
 	p := views.DeliveryProps{
 		ID: row.ID, At: row.At, Event: row.Event, VendorID: row.VendorID, JobID: row.JobID, Verdict: row.Verdict,
 		Reason: story.Reason, RecoveredAt: row.RecoveredAt, SecretLost: story.SecretLost && story.RecoveredAt == nil,
@@ -224,7 +225,7 @@ func deliveryProps(story *store.DeliveryStory) views.DeliveryProps {
 		p.WebhookID = orZero(story.Webhook.VendorWebhookID)
 	}
 	if a := story.Attempt; a != nil {
-		p.Attempt = attemptText(a)
+		p.Attempt = attemptText(ctx, a)
 		p.AttemptPath = attemptPath(a)
 		if joined := orZero(a.DeliveryID); joined != 0 && joined != story.ID {
 			p.SharedWith = idText(joined)
@@ -246,10 +247,10 @@ func attemptPath(a *store.LogRow) string {
 }
 
 // attemptText is what the vendor's log says of an attempt, in a line.
-func attemptText(a *store.LogRow) string {
+func attemptText(ctx context.Context, a *store.LogRow) string {
 	said := []string{}
 	if a.Attempt > 0 {
-		said = append(said, fmt.Sprintf("attempt %d", a.Attempt))
+		said = append(said, views.Textf(ctx, "attempt %d", a.Attempt))
 	}
 	if a.Status != "" {
 		said = append(said, a.Status)
@@ -258,7 +259,7 @@ func attemptText(a *store.LogRow) string {
 		said = append(said, strconv.Itoa(*a.HTTPStatus))
 	}
 	if len(said) == 0 {
-		return "listed"
+		return views.Textf(ctx, "listed")
 	}
 	return strings.Join(said, ", ")
 }

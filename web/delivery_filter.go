@@ -1,8 +1,8 @@
 package web
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/url"
 	"slices"
@@ -15,26 +15,37 @@ import (
 	"rollcall/views"
 )
 
+// mistake says what is wrong with a field, in the language of whoever is told.
+type mistake func(context.Context) string
+
 // filterError says by field what is wrong with a filter. It is an error
 // that the page of the filter shows beside its fields.
-type filterError views.Errors
+type filterError map[string]mistake
 
-// Error implements error.
-func (m filterError) Error() string {
+// Error implements error: in English, for the log.
+func (m filterError) Error() string { return m.in(context.Background()) }
+
+// in is all of it in a line.
+func (m filterError) in(ctx context.Context) string {
 	said := make([]string, 0, len(m))
-	for field, text := range m {
-		said = append(said, field+": "+text)
+	for field, each := range m {
+		said = append(said, field+": "+each(ctx))
 	}
 	slices.Sort(said)
 	return strings.Join(said, "; ")
 }
 
 // mistakesOf are the mistakes that an error is; nil when it is none or another.
-func mistakesOf(err error) views.Errors {
-	if m, ok := errors.AsType[filterError](err); ok {
-		return views.Errors(m)
+func mistakesOf(ctx context.Context, err error) views.Errors {
+	found, ok := errors.AsType[filterError](err)
+	if !ok || len(found) == 0 {
+		return nil
 	}
-	return nil
+	said := views.Errors{}
+	for field, each := range found {
+		said[field] = each(ctx)
+	}
+	return said
 }
 
 // filterReader reads the fields of a filter from an address and collects what
@@ -60,16 +71,16 @@ func (r *filterReader) text(name string) string {
 	text := r.typed(name)
 	switch {
 	case len(text) > filterText:
-		r.wrong[name] = "This is too long."
+		r.wrong[name] = func(ctx context.Context) string { return views.Textf(ctx, "This is too long.") }
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.wrong[name] = "This holds characters that can't be seen."
+		r.wrong[name] = func(ctx context.Context) string { return views.Textf(ctx, "This holds characters that can't be seen.") }
 	default:
 		return text
 	}
 	return ""
 }
 
-func (r *filterReader) number(name, unit string, least, most int64) int64 {
+func (r *filterReader) number(name string, least, most int64) int64 {
 	text := r.typed(name)
 	if text == "" {
 		return 0
@@ -78,10 +89,11 @@ func (r *filterReader) number(name, unit string, least, most int64) int64 {
 	if err == nil && n >= least && n <= most {
 		return n
 	}
-	if most == math.MaxInt64 || most == math.MaxInt32 {
-		r.wrong[name] = fmt.Sprintf("%s is a whole number from %d on.", unit, least)
-	} else {
-		r.wrong[name] = fmt.Sprintf("%s is a whole number from %d to %d.", unit, least, most)
+	r.wrong[name] = func(ctx context.Context) string {
+		if most == math.MaxInt64 || most == math.MaxInt32 {
+			return views.Textf(ctx, "This is a whole number from %d on.", least)
+		}
+		return views.Textf(ctx, "This is a whole number from %d to %d.", least, most)
 	}
 	return 0
 }
@@ -91,22 +103,24 @@ func (r *filterReader) word(name string, known []string) string {
 	if text == "" || slices.Contains(known, text) {
 		return text
 	}
-	r.wrong[name] = "Choose one of: " + strings.Join(known, ", ") + "."
+	r.wrong[name] = func(ctx context.Context) string {
+		return views.Textf(ctx, "Choose one of: %s.", strings.Join(known, ", "))
+	}
 	return ""
 }
 
 // period reads since and until: the first moment, and the first after the last.
 func (r *filterReader) period(zone *time.Location) (time.Time, time.Time) {
 	from, _, wrong := momentOf(r.typed("since"), zone)
-	if wrong != "" {
+	if wrong != nil {
 		r.wrong["since"] = wrong
 	}
 	_, until, wrong := momentOf(r.typed("until"), zone)
-	if wrong != "" {
+	if wrong != nil {
 		r.wrong["until"] = wrong
 	}
 	if len(r.wrong) == 0 && !from.IsZero() && !until.IsZero() && !from.Before(until) {
-		r.wrong["until"] = "The end comes before the beginning."
+		r.wrong["until"] = func(ctx context.Context) string { return views.Textf(ctx, "The end comes before the beginning.") }
 	}
 	return from, until
 }
@@ -140,10 +154,10 @@ func deliveryFilterOf(values url.Values, zone *time.Location) (store.DeliveryFil
 	r := newFilterReader(values)
 	class, _ := strconv.Atoi(r.word("class", classes()))
 	f := store.DeliveryFilter{
-		Webhook: r.number("webhook", "The number of a webhook", 1, math.MaxInt64), Event: r.text("event"),
+		Webhook: r.number("webhook", 1, math.MaxInt64), Event: r.text("event"),
 		Verdict: store.Verdict(r.word("verdict", words(verdicts()))), Class: class,
-		Status: int(r.number("http", "An HTTP status", 100, 999)), Job: r.text("job"),
-		Batch: r.number("batch", "The number of a batch", 1, math.MaxInt64),
+		Status: int(r.number("http", 100, 999)), Job: r.text("job"),
+		Batch: r.number("batch", 1, math.MaxInt64),
 	}
 	f.From, f.Until = r.period(zone)
 	return f, r.err()
@@ -170,10 +184,10 @@ func logFilterOf(values url.Values, zone *time.Location) (store.LogFilter, error
 	r := newFilterReader(values)
 	class, _ := strconv.Atoi(r.word("class", classes()))
 	f := store.LogFilter{
-		Webhook: r.number("webhook", "The number of a webhook", 1, math.MaxInt64), Event: r.text("event"),
-		Status: r.text("status"), Class: class, HTTPStatus: int(r.number("http", "An HTTP status", 100, 999)),
-		Attempt: int(r.number("attempt", "An attempt", 1, math.MaxInt32)), Job: r.text("job"),
-		Batch:    r.number("batch", "The number of a batch", 1, math.MaxInt64),
+		Webhook: r.number("webhook", 1, math.MaxInt64), Event: r.text("event"),
+		Status: r.text("status"), Class: class, HTTPStatus: int(r.number("http", 100, 999)),
+		Attempt: int(r.number("attempt", 1, math.MaxInt32)), Job: r.text("job"),
+		Batch:    r.number("batch", 1, math.MaxInt64),
 		Standing: store.Standing(r.word("standing", words(store.Standings()))),
 	}
 	f.From, f.Until = r.period(zone)

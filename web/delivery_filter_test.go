@@ -68,17 +68,17 @@ func TestBadFiltersNameTheirField(t *testing.T) {
 	} {
 		for _, value := range values {
 			_, err := logFilterOf(url.Values{field: {value}}, time.UTC)
-			if got := slices.Collect(maps.Keys(mistakesOf(err))); !slices.Equal(got, []string{field}) {
+			if got := slices.Collect(maps.Keys(mistakesOf(t.Context(), err))); !slices.Equal(got, []string{field}) {
 				t.Errorf("%s=%.40q: got mistakes in %v", field, value, got)
 			}
 		}
 	}
 	_, err := deliveryFilterOf(url.Values{"verdict": {"fine"}, "http": {"x"}, "since": {"2026-11-29"}, "until": {"2026-11-28"}}, time.UTC)
-	if got := slices.Sorted(maps.Keys(mistakesOf(err))); !slices.Equal(got, []string{"http", "verdict"}) {
+	if got := slices.Sorted(maps.Keys(mistakesOf(t.Context(), err))); !slices.Equal(got, []string{"http", "verdict"}) {
 		t.Errorf("two mistakes: got %v", got)
 	}
 	_, err = deliveryFilterOf(url.Values{"since": {"2026-11-29"}, "until": {"2026-11-28"}}, time.UTC)
-	if got := mistakesOf(err)["until"]; got == "" {
+	if got := mistakesOf(t.Context(), err)["until"]; got == "" {
 		t.Errorf("an end before the beginning: got %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func (s *Server) deliveryLog(c echo.Context) error {
 	}
 	filter, err := logFilterOf(c.QueryParams(), readerZone(c))
 	props := views.DeliveryLogProps{
-		Filter: typedFilter(c, logPath, logValues(filter), mistakesOf(err)), Self: c.Request().URL.RequestURI(),
+		Filter: typedFilter(c, logPath, logValues(filter), mistakesOf(c.Request().Context(), err)), Self: c.Request().URL.RequestURI(),
 	}
 	props.Filter.Standings, props.Filter.Statuses = views.StandingOptions(), statusOptions(props.Filter.Status)
 	if props.Filter.Webhooks, err = s.webhookOptions(c, props.Filter.Webhook); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"rollcall/internal/pipeline"
 	"rollcall/store"
+	"rollcall/views"
 )
 
 // problem is an answer other than the page asked for. Title and text are
@@ -39,7 +40,9 @@ func (p *problem) Error() string {
 // Unwrap gives the cause, which may be nil.
 func (p *problem) Unwrap() error { return p.cause }
 
-func notFound() error {
+func notFound() error { return nothingHere() }
+
+func nothingHere() *problem {
 	return &problem{
 		status: http.StatusNotFound, title: "Not found",
 		text: "Nothing is kept at this address. It may have been mistyped, or what was here is gone.",
@@ -56,20 +59,16 @@ func badRequest(text string, cause error) error {
 
 // removedItems answers for what can't be done with a batch of which only the
 // counts are left.
-func removedItems(b *store.Batch) error {
+func removedItems(ctx context.Context, b *store.Batch) error {
 	return &problem{
 		status: http.StatusUnprocessableEntity, title: "Its items were removed",
-		text: removedText(b) + " Only its counts are left.",
+		text: views.Textf(ctx, "The items of batch %s were removed after the time for which batches are kept. Only its counts are left.", idText(b.ID)),
 	}
-}
-
-func removedText(b *store.Batch) string {
-	return "The items of batch " + idText(b.ID) + " were removed after the time for which batches are kept."
 }
 
 // asProblem is the one place where an error becomes a status and a text. What
 // it doesn't know is internal: nothing of it is shown but a random id.
-func asProblem(err error) *problem {
+func asProblem(ctx context.Context, err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
@@ -80,7 +79,7 @@ func asProblem(err error) *problem {
 	case errors.As(err, &tooLarge):
 		return &problem{
 			status: http.StatusRequestEntityTooLarge, title: "Too large",
-			text: "More was sent than is taken at once (" + strconv.FormatInt(tooLarge.Limit>>10, 10) + " KiB).", cause: err,
+			text: views.Textf(ctx, "More was sent than is taken at once (%d KiB).", tooLarge.Limit>>10), cause: err,
 		}
 	case errors.As(err, &refused):
 		text := make([]string, len(refused.Fields))
@@ -89,7 +88,7 @@ func asProblem(err error) *problem {
 		}
 		return &problem{status: http.StatusUnprocessableEntity, title: "That can't be done", text: strings.Join(text, " "), cause: err}
 	case errors.Is(err, store.ErrNotFound):
-		return asProblem(notFound())
+		return nothingHere()
 	case store.IsAway(err):
 		return &problem{
 			status: http.StatusServiceUnavailable, title: "The database can't be reached",
@@ -112,11 +111,11 @@ func asProblem(err error) *problem {
 func fromEcho(err *echo.HTTPError) *problem {
 	switch {
 	case err.Code == http.StatusNotFound:
-		return asProblem(notFound())
+		return nothingHere()
 	case err.Code == http.StatusMethodNotAllowed:
 		return &problem{
 			status: err.Code, title: "Not that way",
-			text: "This address doesn't take that method; the Allow header lists what it takes.",
+			text: "This address doesn't take that method: the Allow header lists what it takes.",
 		}
 	case err.Code >= http.StatusInternalServerError:
 		return &problem{
@@ -140,7 +139,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 		c.Response().Status = statusClientGone
 		return
 	}
-	p := asProblem(err)
+	p := asProblem(ctx, err)
 	id := ""
 	if p.status >= http.StatusInternalServerError {
 		id = errorID()
@@ -188,9 +187,9 @@ func plainProblem(c echo.Context, p *problem, id string) error {
 }
 
 // retrySeconds rounds up, so that whoever waits as told is let through.
-func retrySeconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-}
+func retrySeconds(d time.Duration) string { return strconv.FormatInt(wholeSeconds(d), 10) }
+
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // errorID ties what a reader sees to a line of the log.
 func errorID() string {

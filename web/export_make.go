@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,10 +35,10 @@ type exportAsk struct {
 
 // exportAskOf reads what is asked for. Boxes count when the form was sent, which
 // names the format; a link without one gets the usual choices.
-func exportAskOf(values url.Values, zone *time.Location) (exportAsk, error) {
+func exportAskOf(ctx context.Context, values url.Values, zone *time.Location) (exportAsk, error) {
 	filter, err := itemFilterOf(values, zone)
 	if err != nil {
-		return exportAsk{}, badRequest(err.Error(), err)
+		return exportAsk{}, wrongFilter(ctx, err)
 	}
 	a := exportAsk{filter: filter, choices: pipeline.DefaultExport(pipeline.ExportCSV), behind: values.Get("behind") != ""}
 	if !values.Has("format") {
@@ -45,7 +46,7 @@ func exportAskOf(values url.Values, zone *time.Location) (exportAsk, error) {
 	}
 	format := pipeline.ExportFormat(values.Get("format"))
 	if !slices.Contains(pipeline.ExportFormats(), format) {
-		return a, badRequest("format: choose one of csv, jsonl, zip, parquet.", nil)
+		return a, badRequest(views.Textf(ctx, "format: choose one of csv, jsonl, zip, parquet."), nil)
 	}
 	a.choices = pipeline.DefaultExport(format)
 	if !values.Has("chosen") {
@@ -83,34 +84,68 @@ func (s *Server) weigh(c echo.Context, a *exportAsk) error {
 }
 
 // picked says in words what is exported.
-func (s *Server) picked(c echo.Context, f store.ItemFilter) (string, error) {
-	words := "items of all batches"
+func (s *Server) picked(ctx context.Context, f store.ItemFilter) (string, error) {
+	words := views.Textf(ctx, "items of all batches")
 	if f.Batch > 0 {
-		batch, err := s.store.Batch(c.Request().Context(), f.Batch)
+		batch, err := s.store.Batch(ctx, f.Batch)
 		if err != nil {
 			return "", err
 		}
 		if batch.PrunedAt != nil {
-			return "", removedItems(batch)
+			return "", removedItems(ctx, batch)
 		}
-		words = "items of batch " + idText(f.Batch) + ", " + clean(batch.Name, 100)
+		words = views.Textf(ctx, "items of batch %s, %s", idText(f.Batch), clean(batch.Name, 100))
 	}
 	values := itemFilterValues(f)
 	var narrowed []string
 	for _, name := range itemFilterNames() {
 		if name != "batch" && values.Get(name) != "" {
-			narrowed = append(narrowed, strings.ReplaceAll(name, "_", " ")+" "+values.Get(name))
+			narrowed = append(narrowed, narrowedBy(ctx, name, values.Get(name)))
 		}
 	}
 	if len(narrowed) > 0 {
-		words += ", with " + strings.Join(narrowed, ", ")
+		words = views.Textf(ctx, "%s, with %s", words, strings.Join(narrowed, ", "))
 	}
 	return words, nil
 }
 
+// narrowedBy is a field of a filter in words.
+func narrowedBy(ctx context.Context, name, value string) string {
+	switch name {
+	case "state":
+		return views.Textf(ctx, "state %s", value)
+	case "net":
+		return views.Textf(ctx, "net %s", value)
+	case "http":
+		return views.Textf(ctx, "http %s", value)
+	case "code":
+		return views.Textf(ctx, "code %s", value)
+	case "host":
+		return views.Textf(ctx, "host %s", value)
+	case "url":
+		return views.Textf(ctx, "url %s", value)
+	case "min_bytes":
+		return views.Textf(ctx, "min bytes %s", value)
+	case "max_bytes":
+		return views.Textf(ctx, "max bytes %s", value)
+	case "min_ms":
+		return views.Textf(ctx, "min ms %s", value)
+	case "max_ms":
+		return views.Textf(ctx, "max ms %s", value)
+	case "since":
+		return views.Textf(ctx, "since %s", value)
+	case "until":
+		return views.Textf(ctx, "until %s", value)
+	case "mark":
+		return views.Textf(ctx, "mark %s", value)
+	}
+	return views.Textf(ctx, "standing %s", value)
+}
+
 // newExport is GET /exports/new: what would be exported, and the choices.
 func (s *Server) newExport(c echo.Context) error {
-	a, err := exportAskOf(c.QueryParams(), readerZone(c))
+	ctx := c.Request().Context()
+	a, err := exportAskOf(ctx, c.QueryParams(), readerZone(c))
 	if err != nil {
 		return err
 	}
@@ -127,13 +162,13 @@ func (s *Server) newExport(c echo.Context) error {
 		Bytes: views.Count{N: a.weight.Bytes, Known: true, More: !a.weight.Known},
 	}
 	if a.filter.Batch > 0 {
-		batch, err := s.store.Batch(c.Request().Context(), a.filter.Batch)
+		batch, err := s.store.Batch(ctx, a.filter.Batch)
 		if err != nil {
 			return err
 		}
 		props.Back, props.BackText = "/batches/"+idText(batch.ID), batch.Name
 	}
-	if props.Picked, err = s.picked(c, a.filter); err != nil {
+	if props.Picked, err = s.picked(ctx, a.filter); err != nil {
 		return err
 	}
 	props.Fields = append(props.Fields, views.Option{Value: "chosen", Text: "1"})
@@ -161,7 +196,7 @@ func (s *Server) makeExport(c echo.Context) error {
 	if err := parseForm(r); err != nil {
 		return err
 	}
-	a, err := exportAskOf(r.PostForm, readerZone(c))
+	a, err := exportAskOf(r.Context(), r.PostForm, readerZone(c))
 	if err != nil {
 		return err
 	}
@@ -191,7 +226,7 @@ func directPath(a *exportAsk) string {
 }
 
 func (s *Server) exportRequest(c echo.Context, a *exportAsk) (pipeline.ExportRequest, error) {
-	picked, err := s.picked(c, a.filter)
+	picked, err := s.picked(inEnglish(c.Request().Context()), a.filter)
 	if err != nil {
 		return pipeline.ExportRequest{}, err
 	}
@@ -220,7 +255,7 @@ func (s *Server) exportItems(c echo.Context) error { return s.sendExport(c, c.Qu
 // sendExport sends what isn't too large for it; a larger one leads to the page
 // that has it made in the background.
 func (s *Server) sendExport(c echo.Context, values url.Values) error {
-	a, err := exportAskOf(values, readerZone(c))
+	a, err := exportAskOf(c.Request().Context(), values, readerZone(c))
 	if err != nil {
 		return err
 	}

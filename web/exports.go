@@ -94,7 +94,7 @@ func (s *Server) export(c echo.Context) error {
 		return err
 	}
 	props := views.ExportProps{ExportRow: exportRow(e, s.now()), Live: !e.Over(), Self: c.Request().URL.RequestURI(), Begun: e.Claim}
-	props.Format, props.Choices = choiceWords(e.Choices)
+	props.Format, props.Choices = choiceWords(c.Request().Context(), e.Choices)
 	if props.Layout, err = s.layout(c, e.Name, views.SectionExports); err != nil {
 		return err
 	}
@@ -102,22 +102,22 @@ func (s *Server) export(c echo.Context) error {
 }
 
 // choiceWords says what format a file has, and what goes into it.
-func choiceWords(raw json.RawMessage) (string, []string) {
+func choiceWords(ctx context.Context, raw json.RawMessage) (string, []string) {
 	var choices pipeline.ExportChoices
 	if json.Unmarshal(raw, &choices) != nil {
 		return "", nil
 	}
-	words := []string{"what is known of each item"}
+	words := []string{views.Textf(ctx, "what is known of each item")}
 	for _, each := range []struct {
 		in   bool
 		text string
 	}{
 		{choices.Markdown, "Markdown"},
 		{choices.HTML, "HTML"},
-		{choices.Links, "links"},
-		{choices.Metadata, "metadata"},
-		{choices.SafeCells && (choices.Format == pipeline.ExportCSV || choices.Format == pipeline.ExportZIP), "cells safe for spreadsheets"},
-		{choices.BOM && choices.Format == pipeline.ExportCSV, "a BOM"},
+		{choices.Links, views.Textf(ctx, "links")},
+		{choices.Metadata, views.Textf(ctx, "metadata")},
+		{choices.SafeCells && (choices.Format == pipeline.ExportCSV || choices.Format == pipeline.ExportZIP), views.Textf(ctx, "cells safe for spreadsheets")},
+		{choices.BOM && choices.Format == pipeline.ExportCSV, views.Textf(ctx, "a BOM")},
 	} {
 		if each.in {
 			words = append(words, each.text)

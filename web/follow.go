@@ -27,11 +27,12 @@ func (s *Server) follow(c echo.Context, topic int64, present look) error {
 	if err != nil {
 		return err
 	}
-	news, err := s.live.join(topic)
+	key := topicOf(c, topic)
+	news, err := s.live.join(key)
 	if err != nil {
 		return tooManyStreams(err)
 	}
-	defer s.live.leave(topic, news)
+	defer s.live.leave(key, news)
 	startStream(c)
 	// The page may be older than the first look.
 	data := itemsMoved

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,7 +31,7 @@ func (s *Server) openLink(c echo.Context) (*store.Invite, error) {
 		return nil, fmt.Errorf("open a link: %w", err)
 	}
 	if wait > 0 {
-		return nil, tooManyLinks(wait)
+		return nil, tooManyLinks(ctx, wait)
 	}
 	token := c.Param("token")
 	if len(token) != tokenLength {
@@ -43,10 +44,11 @@ func (s *Server) openLink(c echo.Context) (*store.Invite, error) {
 	return in, s.store.SignedIn(ctx, keys, now)
 }
 
-func tooManyLinks(wait time.Duration) error {
+func tooManyLinks(ctx context.Context, wait time.Duration) error {
 	return &problem{
 		status: http.StatusTooManyRequests, title: "Too many tries in a row",
-		text: "Wait " + retrySeconds(wait) + " seconds and open the link again.", retryAfter: wait,
+		text:       views.Counted(ctx, views.Known(wholeSeconds(wait)), "Wait %s second and open the link again.", "Wait %s seconds and open the link again."),
+		retryAfter: wait,
 	}
 }
 
@@ -59,7 +61,7 @@ func (s *Server) linkGone(c echo.Context, err error) error {
 }
 
 func (s *Server) inviteProps(c echo.Context, in *store.Invite) views.InviteProps {
-	title := "Welcome"
+	title := views.Textf(c.Request().Context(), "Welcome")
 	if in.UserID != nil {
 		title = "Set a new password"
 	}
@@ -90,7 +92,7 @@ func (s *Server) useInvite(c echo.Context) error {
 	}
 	props := s.inviteProps(c, in)
 	password := c.Request().PostFormValue("password")
-	props.Errors = checkNewUser(in.Name, password, c.Request().PostFormValue("password_again"))
+	props.Errors = checkNewUser(c.Request().Context(), in.Name, password, c.Request().PostFormValue("password_again"))
 	if len(props.Errors) > 0 {
 		return render(c, http.StatusUnprocessableEntity, views.Invite(props))
 	}

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"fmt"
+	"context"
 	"math"
 	"net/url"
 	"strconv"
@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"rollcall/store"
+	"rollcall/views"
 )
 
 // itemFilterNames are the fields of a filter of items in an address.
@@ -34,11 +35,11 @@ func nets() []store.Net {
 func itemFilterOf(values url.Values, zone *time.Location) (store.ItemFilter, error) {
 	r := newFilterReader(values)
 	f := store.ItemFilter{
-		Batch: r.number("batch", "The number of a batch", 1, math.MaxInt64),
+		Batch: r.number("batch", 1, math.MaxInt64),
 		State: store.ItemState(r.word("state", words(itemStates()))), Net: store.Net(r.word("net", words(nets()))),
 		Code: r.text("code"), Host: typedHost(r.text("host")), URLPart: r.text("url"),
-		MinBytes: r.amount("min_bytes", "A size", byteUnits), MaxBytes: r.amount("max_bytes", "A size", byteUnits),
-		MinMS: r.amount("min_ms", "A duration", msUnits), MaxMS: r.amount("max_ms", "A duration", msUnits),
+		MinBytes: r.amount("min_bytes", byteUnits), MaxBytes: r.amount("max_bytes", byteUnits),
+		MinMS: r.amount("min_ms", msUnits), MaxMS: r.amount("max_ms", msUnits),
 		Mark: r.text("mark"), Standing: store.FailureStanding(r.word("standing", words(store.FailureStandings()))),
 	}
 	f.HTTPStatus, f.HTTPClass = r.httpStatus("http")
@@ -83,7 +84,9 @@ func (r *filterReader) httpStatus(name string) (int, int) {
 	}
 	status, err := strconv.Atoi(text)
 	if err != nil || status < 100 || status > 999 {
-		r.wrong[name] = "An HTTP status is a number such as 404, or a class such as 4xx."
+		r.wrong[name] = func(ctx context.Context) string {
+			return views.Textf(ctx, "An HTTP status is a number such as 404, or a class such as 4xx.")
+		}
 		return 0, 0
 	}
 	return status, 0
@@ -103,7 +106,7 @@ var (
 
 // amount reads a number with or without a unit, such as 1500, 1.5 kB or 2 s,
 // in the first of the units.
-func (r *filterReader) amount(name, what string, units []unit) int64 {
+func (r *filterReader) amount(name string, units []unit) int64 {
 	text := strings.ReplaceAll(r.typed(name), " ", "")
 	if text == "" {
 		return 0
@@ -119,13 +122,15 @@ func (r *filterReader) amount(name, what string, units []unit) int64 {
 			break
 		}
 	}
-	r.wrong[name] = fmt.Sprintf("%s is a number from 1 on, with a unit if you like, such as 1.5 %s.", what, units[1].name)
+	r.wrong[name] = func(ctx context.Context) string {
+		return views.Textf(ctx, "This is a number from 1 on, with a unit if you like, such as 1.5 %s.", units[1].name)
+	}
 	return 0
 }
 
 // ordered refuses an upper end that lies below the lower one.
 func (r *filterReader) ordered(name string, least, most int64) {
 	if least > 0 && most > 0 && least > most {
-		r.wrong[name] = "The upper end lies below the lower one."
+		r.wrong[name] = func(ctx context.Context) string { return views.Textf(ctx, "The upper end lies below the lower one.") }
 	}
 }

@@ -63,7 +63,7 @@ func TestAnItemFilterNamesTheFieldsThatAreWrong(t *testing.T) {
 	} {
 		values, _ := url.ParseQuery(query)
 		_, err := itemFilterOf(values, time.UTC)
-		if mistakes := mistakesOf(err); mistakes[field] == "" || len(mistakes) != 1 {
+		if mistakes := mistakesOf(t.Context(), err); mistakes[field] == "" || len(mistakes) != 1 {
 			t.Errorf("%s: mistakes %v, want one of %s", query, mistakes, field)
 		}
 	}

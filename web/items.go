@@ -22,7 +22,7 @@ func (s *Server) item(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := itemProps(story)
+	props := itemProps(ctx, story)
 	if props.Found, err = s.found(ctx, story); err != nil {
 		return fmt.Errorf("place of item %d: %w", id, err)
 	}
@@ -32,13 +32,13 @@ func (s *Server) item(c echo.Context) error {
 	if err := s.fillTried(ctx, story, &props); err != nil {
 		return fmt.Errorf("answer of item %d: %w", id, err)
 	}
-	if props.Layout, err = s.layout(c, "Item", views.SectionBatches); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Item"), views.SectionBatches); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Item(props))
 }
 
-func itemProps(story *store.ItemStory) views.ItemProps {
+func itemProps(ctx context.Context, story *store.ItemStory) views.ItemProps {
 	p := views.ItemProps{
 		ID: idText(story.ID), URL: story.URL, Line: story.Position, State: string(story.State),
 		Net: string(orZero(story.Net)), BatchID: idText(story.BatchID), BatchName: story.BatchName,
@@ -50,7 +50,7 @@ func itemProps(story *store.ItemStory) views.ItemProps {
 		p.Code, p.Message = "", ""
 	}
 	if story.ResolvedAt != nil {
-		p.Resolved = &views.Resolved{At: *story.ResolvedAt, By: someone(story.Resolver), Note: story.ResolvedNote}
+		p.Resolved = &views.Resolved{At: *story.ResolvedAt, By: someone(ctx, story.Resolver), Note: story.ResolvedNote}
 	}
 	for i := range story.Lineage {
 		p.Lineage = append(p.Lineage, lineageRow(story, &story.Lineage[i]))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 
 // itemFilterProps reads the filter of a batch's items, its times in the zone,
 // and fills in its form; a state that isn't one shows all items.
-func itemFilterProps(values url.Values, zone *time.Location, b *store.Batch, props *views.BatchItemsProps) store.ItemFilter {
+func itemFilterProps(ctx context.Context, values url.Values, zone *time.Location, b *store.Batch, props *views.BatchItemsProps) store.ItemFilter {
 	typed := maps.Clone(values)
 	typed.Del("batch")
 	typed.Del("state")
@@ -26,7 +27,7 @@ func itemFilterProps(values url.Values, zone *time.Location, b *store.Batch, pro
 		BatchID: idText(b.ID), State: props.Tabs.State, Table: props.Tabs.Crawl, URL: get("url"), Host: get("host"), Code: get("code"), Net: get("net"),
 		HTTP: get("http"), MinBytes: get("min_bytes"), MaxBytes: get("max_bytes"), MinMS: get("min_ms"), MaxMS: get("max_ms"),
 		Mark: get("mark"), Standing: get("standing"), Since: get("since"), Until: get("until"),
-		Query: kept.Encode(), Used: len(kept) > 0 || err != nil, Errors: mistakesOf(err),
+		Query: kept.Encode(), Used: len(kept) > 0 || err != nil, Errors: mistakesOf(ctx, err),
 	}
 	props.Tabs.Query = props.Filter.Query
 	f.Batch = b.ID
@@ -93,7 +94,7 @@ func (s *Server) itemRowsLive(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := pickedIDs(c.QueryParams(), "id")
+	ids, err := pickedIDs(c.Request().Context(), c.QueryParams(), "id")
 	if err != nil {
 		return err
 	}

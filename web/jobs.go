@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -88,7 +89,7 @@ func (s *Server) job(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	props := jobProps(story)
+	props := jobProps(ctx, story)
 	props.PollDue = !props.NextPollAt.IsZero() && !props.NextPollAt.After(s.now())
 	items, err := s.store.PageJobItems(ctx, id, after, pageRows+1)
 	if err != nil {
@@ -102,13 +103,13 @@ func (s *Server) job(c echo.Context) error {
 	}
 	props.ItemsPager = pager(c, cursorParam, more, last)
 	props.Self = c.Request().URL.RequestURI()
-	if props.Layout, err = s.layout(c, "Job "+props.ID, views.SectionBatches); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Job %s", props.ID), views.SectionBatches); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Job(props))
 }
 
-func jobProps(story *store.JobStory) views.JobProps {
+func jobProps(ctx context.Context, story *store.JobStory) views.JobProps {
 	j := &story.Job
 	p := views.JobProps{
 		ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
@@ -117,7 +118,7 @@ func jobProps(story *store.JobStory) views.JobProps {
 		RollCall: answers(&story.Answers), TakenOver: views.Known(story.TakenOver), Vendor: vendorReport(j), NextPollAt: orZero(j.NextPollAt),
 		MaySettle: j.State == store.JobAccepted || j.State == store.JobGivenUp, MayCancel: !ended(j.State),
 		// One that was given up may still be settled by a person.
-		Live: !ended(j.State) || j.State == store.JobGivenUp, Timeline: timeline(story),
+		Live: !ended(j.State) || j.State == store.JobGivenUp, Timeline: timeline(ctx, story),
 	}
 	if !ended(j.State) {
 		p.CancelAt = orZero(j.CancelRequestedAt)

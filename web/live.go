@@ -65,7 +65,7 @@ type hub struct {
 	slots chan struct{}
 
 	mu      sync.Mutex
-	topics  map[int64]*topic
+	topics  map[topicKey]*topic
 	streams int
 }
 
@@ -76,9 +76,17 @@ type message struct {
 	last bool
 }
 
-// topic is one page's worth of news, made once for all who look at it.
+// topicKey is a page in a language.
+type topicKey struct {
+	id   int64
+	lang string
+}
+
+// topic is one page's worth of news, made once for all who look at it in one
+// language.
 type topic struct {
-	id      int64
+	topicKey
+
 	dirty   chan struct{} // Holds one: something changed since the last message.
 	moved   atomic.Bool   // Items changed since pages were told to ask for them.
 	failed  atomic.Bool   // The last message could not be made.
@@ -87,7 +95,7 @@ type topic struct {
 }
 
 func newHub(s *Server) *hub {
-	h := &hub{server: s, quit: make(chan struct{}), slots: make(chan struct{}, messagesAtOnce), topics: make(map[int64]*topic)}
+	h := &hub{server: s, quit: make(chan struct{}), slots: make(chan struct{}, messagesAtOnce), topics: make(map[topicKey]*topic)}
 	h.listening.Store(true) // About to: who asks at once isn't told otherwise.
 	return h
 }
@@ -140,9 +148,9 @@ func (h *hub) hear(payload string) {
 	if err != nil {
 		return
 	}
-	for _, each := range []int64{id, overviewTopic} {
-		if t := h.topics[each]; t != nil {
-			t.moved.Store(each != overviewTopic)
+	for _, t := range h.topics {
+		if t.id == id || t.id == overviewTopic {
+			t.moved.Store(t.id != overviewTopic)
 			t.mark()
 		}
 	}
@@ -159,7 +167,7 @@ func (t *topic) mark() {
 var errTooManyStreams = errors.New("too many live pages")
 
 // join adds a reader to a topic, starting its pump with the first.
-func (h *hub) join(id int64) (chan message, error) {
+func (h *hub) join(key topicKey) (chan message, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -171,12 +179,12 @@ func (h *hub) join(id int64) (chan message, error) {
 		return nil, errTooManyStreams
 	}
 	h.streams++
-	t := h.topics[id]
+	t := h.topics[key]
 	if t == nil {
 		t = &topic{
-			id: id, dirty: make(chan struct{}, 1), stop: make(chan struct{}), readers: make(map[chan message]struct{}),
+			topicKey: key, dirty: make(chan struct{}, 1), stop: make(chan struct{}), readers: make(map[chan message]struct{}),
 		}
-		h.topics[id] = t
+		h.topics[key] = t
 		h.pumps.Go(func() { h.pump(t) })
 	}
 	news := make(chan message, 1)
@@ -185,14 +193,14 @@ func (h *hub) join(id int64) (chan message, error) {
 	return news, nil
 }
 
-func (h *hub) leave(id int64, news chan message) {
+func (h *hub) leave(key topicKey, news chan message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streams--
-	t := h.topics[id]
+	t := h.topics[key]
 	delete(t.readers, news)
 	if len(t.readers) == 0 {
-		delete(h.topics, id)
+		delete(h.topics, key)
 		close(t.stop)
 	}
 }
@@ -270,7 +278,7 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), renderLimit)
 	defer cancel()
 	began := h.server.now()
-	made, err := h.server.news(ctx, t.id)
+	made, err := h.server.news(views.WithLanguage(ctx, t.lang), t.id)
 	took := h.server.now().Sub(began)
 	if err != nil {
 		t.failing(ctx, h.server.log, more, err)

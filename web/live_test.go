@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rollcall/store"
+	"rollcall/views"
 )
 
 // stream is an open live page. Its events come out of a channel that is closed
@@ -233,13 +234,14 @@ func TestLiveNeverWaitsForAReader(t *testing.T) {
 	b := setup(t)
 	s := b.seed(t, "november", 8)
 	h := b.server.live
-	news, err := h.join(s.batch)
+	key := topicKey{id: s.batch, lang: views.English}
+	news, err := h.join(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.leave(s.batch, news)
+	defer h.leave(key, news)
 	h.mu.Lock()
-	topic := h.topics[s.batch]
+	topic := h.topics[key]
 	h.mu.Unlock()
 	for i := range 5 {
 		h.publish(topic, fmt.Sprintf("event: test\ndata: %d\n\n", i))

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +62,7 @@ func (s *Server) submitBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	submission, errs := submissionOf(props, personOf(c).ID)
+	submission, errs := submissionOf(c.Request().Context(), props, personOf(c).ID)
 	if len(errs) > 0 {
 		props.Errors = errs
 		return s.showNewBatch(c, http.StatusUnprocessableEntity, props)
@@ -166,7 +167,7 @@ func tabular(r *http.Request) bool {
 
 // submissionOf turns the form into what the pipeline takes, or says by field
 // why it can't.
-func submissionOf(p views.NewBatchProps, by int64) (pipeline.Submission, views.Errors) {
+func submissionOf(ctx context.Context, p views.NewBatchProps, by int64) (pipeline.Submission, views.Errors) {
 	options, errs := fetchOptions(p.Fetch)
 	options.ExtractLinks = p.ExtractLinks
 	sub := pipeline.Submission{
@@ -176,7 +177,7 @@ func submissionOf(p views.NewBatchProps, by int64) (pipeline.Submission, views.E
 	if p.Kind == "auto" {
 		sub.Kind = ""
 	}
-	headers, problem := typedHeaders(p.Headers)
+	headers, problem := typedHeaders(ctx, p.Headers)
 	if problem != "" {
 		errs["headers"] = problem
 	}
@@ -195,7 +196,7 @@ func headerLines(headers map[string]string) string {
 
 // typedHeaders reads "Name: value", one a line. The second value says what is
 // wrong, naming the line but never the value, which may be a secret.
-func typedHeaders(text string) (map[string]string, string) {
+func typedHeaders(ctx context.Context, text string) (map[string]string, string) {
 	headers := map[string]string{}
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -205,10 +206,10 @@ func typedHeaders(text string) (map[string]string, string) {
 		name, value, ok := strings.Cut(line, ":")
 		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 		if !ok || name == "" {
-			return nil, fmt.Sprintf("Line %d isn't of the form Name: value.", i+1)
+			return nil, views.Textf(ctx, "Line %d isn't of the form Name: value.", i+1)
 		}
 		if _, twice := headers[name]; twice {
-			return nil, fmt.Sprintf("Line %d names %s a second time.", i+1, clean(name, 100))
+			return nil, views.Textf(ctx, "Line %d names %s a second time.", i+1, clean(name, 100))
 		}
 		headers[name] = strings.TrimSpace(value)
 	}

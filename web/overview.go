@@ -73,12 +73,12 @@ func (s *Server) overviewBatches(ctx context.Context, p *views.OverviewProps) er
 	if err != nil {
 		return err
 	}
-	p.Running = batchRows(running)
+	p.Running = batchRows(ctx, running)
 	if len(running) > 0 {
 		return nil
 	}
 	newest, err := s.store.PageBatches(ctx, "", store.Key{}, overviewLatest)
-	p.Latest = batchRows(newest)
+	p.Latest = batchRows(ctx, newest)
 	return err
 }
 
@@ -132,7 +132,7 @@ func (s *Server) overviewSystem(ctx context.Context, p *views.OverviewProps) err
 	p.System.Queue, p.System.Open = capped(backlog.Waiting), capped(backlog.Open)
 	runs, err := s.store.PageRuns(ctx, store.Key{}, 1)
 	if err == nil && len(runs) > 0 {
-		last := runRow(&runs[0])
+		last := runRow(ctx, &runs[0])
 		last.NextAt = s.nextRun(&runs[0])
 		p.Last = &last
 	}

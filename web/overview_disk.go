@@ -37,11 +37,11 @@ func (s *Server) overviewDisk(ctx context.Context) (*views.DiskUse, error) {
 		id          store.DiskPart
 		name, about string
 	}{
-		{store.DiskResults, "Results", ""},
+		{store.DiskResults, views.Textf(ctx, "Results"), ""},
 		{store.DiskSearch, "Search index", ""},
 		{store.DiskItems, "Batches, items, jobs", ""},
 		{store.DiskDeliveries, "Deliveries and events", ""},
-		{store.DiskExports, "Exports", ""},
+		{store.DiskExports, views.Textf(ctx, "Exports"), ""},
 		{store.DiskOther, "Everything else", "Postgres's own tables, the task queue, users, audit and statistics: most of it is there before the first batch"},
 	} {
 		of := func(s *store.DiskSample) int64 { return s.Bytes[part.id] }

@@ -118,7 +118,7 @@ func (s *Server) overviewStats(ctx context.Context, p *views.OverviewProps, span
 	week := now.Truncate(time.Hour).Add(-scoreDays*24*time.Hour + time.Hour)
 	p.Charts = views.Charts{Span: span, Zone: zone, Rolled: p.Verdict.Rolled}
 	p.Score.Rolled, p.Spending.Rolled = p.Verdict.Rolled, p.Verdict.Rolled
-	starts := chartStarts(&p.Charts, now)
+	starts := chartStarts(ctx, &p.Charts, now)
 	from := week
 	if starts[0].Before(week) {
 		from = starts[0].UTC().Truncate(time.Hour)
@@ -138,7 +138,7 @@ func (s *Server) overviewStats(ctx context.Context, p *views.OverviewProps, span
 }
 
 // chartStarts are the beginnings of a chart's rows and the end of the last.
-func chartStarts(c *views.Charts, now time.Time) []time.Time {
+func chartStarts(ctx context.Context, c *views.Charts, now time.Time) []time.Time {
 	var starts []time.Time
 	if !c.ByDay() {
 		hours := 24
@@ -161,7 +161,7 @@ func chartStarts(c *views.Charts, now time.Time) []time.Time {
 	}
 	if _, offset := now.In(zone).Zone(); offset%3600 != 0 {
 		begins := starts[0].UTC().Truncate(time.Hour).Add(time.Hour).In(zone).Format("15:04")
-		c.Note = "Hours are UTC's, so a day here goes from " + begins + " to " + begins + "."
+		c.Note = views.Textf(ctx, "Hours are UTC's, so a day here goes from %s to %s.", begins, begins)
 	}
 	return starts
 }
@@ -253,7 +253,7 @@ func (s *Server) overviewSpending(ctx context.Context, h *history, p *views.Spen
 	if err != nil {
 		return err
 	}
-	p.Quota = h.quota(usage, p.Charged)
+	p.Quota = h.quota(ctx, usage, p.Charged)
 	return nil
 }
 
@@ -274,8 +274,8 @@ func (s *Server) watchPays(p *views.Spending) {
 
 // quota says how long what is left lasts, at the pace of the last seven days:
 // the account's as the vendor counts them, or else ours.
-func (h *history) quota(u pipeline.Usage, charged views.Count) views.Quota {
-	q := views.Quota{Known: u.Known && u.Remaining != nil, Why: cmp.Or(u.Why, "the vendor does not say what is left"), At: u.At, Week: charged}
+func (h *history) quota(ctx context.Context, u pipeline.Usage, charged views.Count) views.Quota {
+	q := views.Quota{Known: u.Known && u.Remaining != nil, Why: cmp.Or(u.Why, views.Textf(ctx, "the vendor does not say what is left")), At: u.At, Week: charged}
 	if !q.Known {
 		return q
 	}

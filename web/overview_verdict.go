@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ func (s *Server) overviewVerdict(ctx context.Context, p *views.OverviewProps) er
 	if faulty != nil && faulty.Over == nil {
 		p.System.FaultyRuns = faulty.Runs
 	}
-	look := lookNow(p, faulty)
+	look := lookNow(ctx, p, faulty)
 	v.Troubles = slices.Concat(bad, look)
 	switch {
 	case len(bad) > 0:
@@ -66,7 +65,7 @@ func (s *Server) badNow(ctx context.Context, system *views.SystemState) ([]views
 		bad = append(bad, views.Trouble{At: each.Since, Text: each.Title})
 	}
 	if system.Alarm != "" {
-		bad = append(bad, views.Trouble{Text: "Alarm: " + system.Alarm})
+		bad = append(bad, views.Trouble{Text: views.Textf(ctx, "Alarm: %s", system.Alarm)})
 	}
 	if err := s.pipeline.WorkersHealthy(); err != nil {
 		bad = append(bad, views.Trouble{Text: "The background work of this server stands still"})
@@ -85,15 +84,15 @@ func (s *Server) badNow(ctx context.Context, system *views.SystemState) ([]views
 
 // lookNow lists what goes on, but not as it should: webhooks that are there and
 // not relied on, and reconcile runs that can't read all.
-func lookNow(p *views.OverviewProps, faulty *store.FaultyRuns) []views.Trouble {
+func lookNow(ctx context.Context, p *views.OverviewProps, faulty *store.FaultyRuns) []views.Trouble {
 	var look []views.Trouble
 	if len(p.Webhooks) > 0 && p.System.Effective == string(pipeline.ModePoll) {
-		look = append(look, views.Trouble{At: p.System.ModeSince, Text: "Webhooks aren't relied on: " + p.System.ModeReason})
+		look = append(look, views.Trouble{At: p.System.ModeSince, Text: views.Textf(ctx, "Webhooks aren't relied on: %s", p.System.ModeReason)})
 	}
 	if faulty != nil && faulty.Over == nil {
 		first, _, _ := strings.Cut(faulty.Note, "\n")
 		look = append(look, views.Trouble{
-			At: faulty.Since, Text: fmt.Sprintf("Each of the last %d reconcile runs met an error: %s", faulty.Runs, first), Path: "/reconcile",
+			At: faulty.Since, Text: views.Textf(ctx, "Each of the last %d reconcile runs met an error: %s", faulty.Runs, first), Path: "/reconcile",
 		})
 	}
 	return look
@@ -118,14 +117,14 @@ func (s *Server) wellSince(ctx context.Context, v *views.Verdict, faulty *store.
 		last = []store.Happening{{At: *faulty.Over, What: store.HappenedErrors, N: faulty.Runs}}
 	}
 	if len(last) > 0 {
-		v.Last = &views.Trouble{At: last[0].At, Text: troubleText(&last[0]), Path: troublePath(&last[0])}
+		v.Last = &views.Trouble{At: last[0].At, Text: troubleText(ctx, &last[0]), Path: troublePath(&last[0])}
 	}
 	alarm, at, err := s.store.Alarm(ctx, time.Time{})
 	if err != nil {
 		return err
 	}
 	if alarm != "" && (v.Last == nil || at.After(v.Last.At)) {
-		v.Last = &views.Trouble{At: at, Text: "alarm: " + alarm}
+		v.Last = &views.Trouble{At: at, Text: views.Textf(ctx, "alarm: %s", alarm)}
 	}
 	if v.Last != nil && v.Last.At.After(v.Since) {
 		v.Since = v.Last.At
@@ -134,16 +133,20 @@ func (s *Server) wellSince(ctx context.Context, v *views.Verdict, faulty *store.
 }
 
 // troubleText says what was the matter.
-func troubleText(h *store.Happening) string {
+func troubleText(ctx context.Context, h *store.Happening) string {
 	switch h.What {
 	case store.HappenedResumed:
-		return gateName(h.State) + " stood still for " + views.Lasted(time.Duration(h.N)*time.Second)
+		lasted := views.Lasted(time.Duration(h.N) * time.Second)
+		if h.State == store.GateSubmit {
+			return views.Textf(ctx, "dispatch stood still for %s", lasted)
+		}
+		return views.Textf(ctx, "asking the vendor stood still for %s", lasted)
 	case store.HappenedMode:
-		return "webhooks were not relied on"
+		return views.Textf(ctx, "webhooks were not relied on")
 	case store.HappenedRefused:
-		return "a delivery was refused"
+		return views.Textf(ctx, "a delivery was refused")
 	case store.HappenedErrors:
-		return fmt.Sprintf("%d reconcile runs in a row met errors", h.N)
+		return views.Counted(ctx, views.Known(h.N), "%s reconcile run in a row met errors", "%s reconcile runs in a row met errors")
 	}
 	return h.Text
 }
@@ -158,14 +161,6 @@ func troublePath(h *store.Happening) string {
 	return ""
 }
 
-// gateName is what a gate lets through.
-func gateName(gate string) string {
-	if gate == store.GateSubmit {
-		return "dispatch"
-	}
-	return "asking the vendor"
-}
-
 // overviewHappened lists what happened last. It leads only to pages that
 // everybody may open: who looks isn't known here.
 func (s *Server) overviewHappened(ctx context.Context, p *views.OverviewProps) error {
@@ -174,58 +169,59 @@ func (s *Server) overviewHappened(ctx context.Context, p *views.OverviewProps) e
 		return err
 	}
 	for i := range list {
-		p.Happened = append(p.Happened, happenedRow(&list[i]))
+		p.Happened = append(p.Happened, happenedRow(ctx, &list[i]))
 	}
 	return nil
 }
 
-func happenedRow(h *store.Happening) views.HappenedRow {
+func happenedRow(ctx context.Context, h *store.Happening) views.HappenedRow {
 	row := views.HappenedRow{At: h.At, Text: h.Text, Icon: "activity"}
 	switch h.What {
 	case store.HappenedBatch:
 		row.Icon, row.Path = "stack-2", batchesPath+"/"+idText(h.ID)
-		row.Text = fmt.Sprintf("%s ended: %d of %d stored", h.Text, h.N, h.M)
+		row.Text = views.Textf(ctx, "%s ended: %s of %s stored", h.Text, number(h.N), number(h.M))
 	case store.HappenedRotation:
-		row.Icon, row.Text = "key", rotationHappened(h)
+		row.Icon, row.Text = "key", rotationHappened(ctx, h)
 	case store.HappenedReplay:
-		row.Icon, row.Text = "history", replayHappened(h)
+		row.Icon, row.Text = "history", replayHappened(ctx, h)
 	case store.HappenedReconcile:
 		row.Icon, row.Path = "list-check", "/reconcile"
-		row.Text = fmt.Sprintf("Reconcile found %s that nobody had told of", counted(h.N, "job", "jobs"))
+		row.Text = views.Counted(ctx, views.Known(h.N), "Reconcile found %s job that nobody had told of", "Reconcile found %s jobs that nobody had told of")
 	case store.HappenedMode:
 		row.Icon, row.Text = "webhook", "Webhooks are relied on"
 		if h.State == string(pipeline.ModePoll) {
-			row.Icon, row.Text = "rotate-clockwise", "Polling instead of webhooks: "+h.Text
+			row.Icon, row.Text = "rotate-clockwise", views.Textf(ctx, "Polling instead of webhooks: %s", h.Text)
 		}
 	case store.HappenedResumed:
-		row.Icon = "player-play"
-		row.Text = "After " + views.Lasted(time.Duration(h.N)*time.Second) + " " + gateName(h.State) + " goes on"
+		row.Icon, row.Text = "player-play", resumedHappened(ctx, h)
 	}
 	return row
 }
 
 // replayHappened is how far a replay has come. One whose jobs had all settled
 // before has not failed at any.
-func replayHappened(h *store.Happening) string {
+func replayHappened(ctx context.Context, h *store.Happening) string {
 	if h.M <= 0 {
-		return fmt.Sprintf("Replay %d is %s: no job was left to settle", h.ID, h.State)
+		return views.Textf(ctx, "Replay %d is %s: no job was left to settle", h.ID, h.State)
 	}
-	return fmt.Sprintf("Replay %d is %s: it settled %d of the %s that had not settled before", h.ID, h.State, h.N, counted(h.M, "job", "jobs"))
+	return views.Textf(ctx, "Replay %d is %s: it settled %s of the %s that had not settled before", h.ID, h.State, number(h.N),
+		views.Counted(ctx, views.Known(h.M), "%s job", "%s jobs"))
 }
 
-func rotationHappened(h *store.Happening) string {
+func resumedHappened(ctx context.Context, h *store.Happening) string {
+	lasted := views.Lasted(time.Duration(h.N) * time.Second)
+	if h.State == store.GateSubmit {
+		return views.Textf(ctx, "After %s dispatch goes on", lasted)
+	}
+	return views.Textf(ctx, "After %s asking the vendor goes on", lasted)
+}
+
+func rotationHappened(ctx context.Context, h *store.Happening) string {
 	switch h.State {
 	case "done":
-		return "The secret of " + h.Text + " was changed"
+		return views.Textf(ctx, "The secret of %s was changed", h.Text)
 	case "failed":
-		return "The secret of " + h.Text + " was not changed"
+		return views.Textf(ctx, "The secret of %s was not changed", h.Text)
 	}
-	return "The secret of " + h.Text + " is being changed"
-}
-
-func counted(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return views.Textf(ctx, "The secret of %s is being changed", h.Text)
 }

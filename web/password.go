@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
+
+	"rollcall/views"
 )
 
 // The cost of argon2id: 19 MiB and two passes, about 30 ms, as OWASP advises
@@ -36,12 +38,12 @@ const (
 var errWrongPassword = errors.New("wrong password")
 
 // CheckPassword says in one sentence why a new password is not taken, or "".
-func CheckPassword(password string) string {
+func CheckPassword(ctx context.Context, password string) string {
 	switch {
 	case utf8.RuneCountInString(password) < minPasswordRunes:
-		return fmt.Sprintf("A password has at least %d characters.", minPasswordRunes)
+		return views.Textf(ctx, "A password has at least %d characters.", minPasswordRunes)
 	case len(password) > maxPasswordBytes:
-		return fmt.Sprintf("A password has at most %d bytes.", maxPasswordBytes)
+		return views.Textf(ctx, "A password has at most %d bytes.", maxPasswordBytes)
 	}
 	return ""
 }

@@ -77,7 +77,7 @@ func (s *Server) makePreflight(c echo.Context) error {
 // preflightInput turns the form into what the pipeline takes, or says by field
 // why it can't.
 func preflightInput(c echo.Context, props views.NewBatchProps) (pipeline.PreflightInput, views.Errors, error) {
-	sub, errs := submissionOf(props, personOf(c).ID)
+	sub, errs := submissionOf(c.Request().Context(), props, personOf(c).ID)
 	in := pipeline.PreflightInput{Submission: sub}
 	if props.How != "" {
 		var h how

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -29,7 +30,7 @@ func (s *Server) reconcile(c echo.Context) error {
 	props := views.ReconcileProps{Every: s.cfg.ReconcileEvery}
 	last := ""
 	for i := range runs {
-		props.Runs = append(props.Runs, runRow(&runs[i]))
+		props.Runs = append(props.Runs, runRow(c.Request().Context(), &runs[i]))
 		last = keyCursor(runs[i].StartedAt, runs[i].ID)
 	}
 	props.Live = from.ID == 0
@@ -54,10 +55,10 @@ func (s *Server) nextRun(newest *store.ReconcileRun) time.Time {
 	return next
 }
 
-func runRow(run *store.ReconcileRun) views.ReconcileRow {
+func runRow(ctx context.Context, run *store.ReconcileRun) views.ReconcileRow {
 	row := views.ReconcileRow{
 		ID: idText(run.ID), StartedAt: run.StartedAt, FinishedAt: orZero(run.FinishedAt),
-		From: run.WindowStart, To: run.WindowEnd, Error: run.Note, By: runBy(run.Trigger),
+		From: run.WindowStart, To: run.WindowEnd, Error: run.Note, By: runBy(ctx, run.Trigger),
 	}
 	if run.FinishedAt != nil {
 		// Until then the numbers aren't known.
@@ -69,12 +70,12 @@ func runRow(run *store.ReconcileRun) views.ReconcileRow {
 	return row
 }
 
-func runBy(trigger string) string {
+func runBy(ctx context.Context, trigger string) string {
 	switch trigger {
 	case "person":
-		return "a person"
+		return views.Textf(ctx, "a person")
 	case "command":
-		return "the command line"
+		return views.Textf(ctx, "the command line")
 	}
 	return ""
 }

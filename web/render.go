@@ -132,7 +132,7 @@ func (s *Server) alerts(ctx context.Context) ([]views.Alert, error) {
 	var alerts []views.Alert
 	for _, gate := range gates {
 		if gate.PausedAt != nil {
-			alerts = append(alerts, pauseAlert(gate))
+			alerts = append(alerts, pauseAlert(ctx, gate))
 		}
 	}
 	hooks, err := s.store.PageTroubledWebhooks(ctx)
@@ -140,13 +140,13 @@ func (s *Server) alerts(ctx context.Context) ([]views.Alert, error) {
 		return nil, fmt.Errorf("read webhooks: %w", err)
 	}
 	for i := range hooks {
-		alerts = append(alerts, webhookAlert(&hooks[i]))
+		alerts = append(alerts, webhookAlert(ctx, &hooks[i]))
 	}
 	return alerts, nil
 }
 
-func pauseAlert(gate *store.Gate) views.Alert {
-	text := "Jobs that aren't sent yet wait, and nothing is lost: sending goes on when the vendor accepts the account again, or when an operator resumes. "
+func pauseAlert(ctx context.Context, gate *store.Gate) views.Alert {
+	text := "Jobs that aren't sent yet wait, and nothing is lost: sending goes on when the vendor accepts the account again, or when an operator resumes."
 	title := "Dispatch is paused"
 	if gate.PausedStatus != nil {
 		switch *gate.PausedStatus {
@@ -155,20 +155,20 @@ func pauseAlert(gate *store.Gate) views.Alert {
 		case http.StatusPaymentRequired:
 			title = "Dispatch is paused: the vendor says the account has no credit left (402)"
 		default:
-			title = fmt.Sprintf("Dispatch is paused: the vendor answered %d", *gate.PausedStatus)
+			title = views.Textf(ctx, "Dispatch is paused: the vendor answered %d", *gate.PausedStatus)
 		}
 	}
 	if gate.PausedReason != "" {
-		text += "Reason: " + gate.PausedReason
+		text = views.Textf(ctx, "Jobs that aren't sent yet wait, and nothing is lost: sending goes on when the vendor accepts the account again, or when an operator resumes. Reason: %s", gate.PausedReason)
 	}
 	return views.Alert{
-		Level: "danger", Title: title, Text: strings.TrimSpace(text), Since: orZero(gate.PausedAt), Resume: true,
+		Level: "danger", Title: title, Text: text, Since: orZero(gate.PausedAt), Resume: true,
 	}
 }
 
-func webhookAlert(hook *store.Webhook) views.Alert {
+func webhookAlert(ctx context.Context, hook *store.Webhook) views.Alert {
 	a := views.Alert{
-		Level: "danger", Title: "The webhook for " + hook.EventType + " brings nothing home", Since: hook.StateAt,
+		Level: "danger", Title: views.Textf(ctx, "The webhook for %s brings nothing home", hook.EventType), Since: hook.StateAt,
 		Repair: webhookPage(hook.ID) + "/repair",
 	}
 	switch hook.State {
@@ -207,6 +207,10 @@ func (s *Server) errorPage(c echo.Context, p *problem, id string) error {
 	s.log.ErrorContext(c.Request().Context(), "error page not rendered", slog.Any("error", err))
 	return c.String(p.status, p.title+". "+p.text+"\n")
 }
+
+// inEnglish is for words that are kept with a thing: everybody reads them there,
+// whatever their language.
+func inEnglish(ctx context.Context) context.Context { return views.WithLanguage(ctx, views.English) }
 
 // capped is a count as the pages show it: exact up to the limit.
 func capped(n int64) views.Count {

@@ -1,7 +1,8 @@
 package web
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -36,7 +37,7 @@ const (
 // replayPicked is what an address or a form says is to be replayed.
 type replayPicked struct {
 	picks    store.ReplayPicks
-	words    string
+	words    func(context.Context) string
 	address  string // The list it was picked from.
 	backText string
 	lines    views.Count
@@ -54,13 +55,14 @@ func (p *replayPicked) back() string {
 // replayPicks reads what is to be replayed: rows that were ticked or, without
 // any, all that match the filter of the list named.
 func (s *Server) replayPicks(c echo.Context, values url.Values) (*replayPicked, error) {
-	p := &replayPicked{backText: "Deliveries"}
+	ctx := c.Request().Context()
+	p := &replayPicked{backText: views.Textf(ctx, "Deliveries"), words: func(context.Context) string { return "" }}
 	rows, jobs := values[pickRow], values[pickJob]
 	switch {
 	case len(rows)+len(jobs) > maxPicked:
-		return nil, badRequest(fmt.Sprintf("At most %d rows can be picked at once.", maxPicked), nil)
+		return nil, tooManyPicked(ctx)
 	case len(rows)+len(jobs) > 0:
-		err := p.ticked(rows, jobs)
+		err := p.ticked(ctx, rows, jobs)
 		return p, err
 	case values.Get(pickFrom) == fromLog:
 		err := s.wholeLog(c, p, values)
@@ -75,7 +77,7 @@ func (s *Server) replayPicks(c echo.Context, values url.Values) (*replayPicked, 
 
 // ticked reads rows: a number is a delivery of ours, anything with dots a line
 // of the vendor's log.
-func (p *replayPicked) ticked(rows, jobs []string) error {
+func (p *replayPicked) ticked(ctx context.Context, rows, jobs []string) error {
 	for _, text := range rows {
 		if id, err := strconv.ParseInt(text, 10, 64); err == nil && id > 0 {
 			p.picks.DeliveryIDs = append(p.picks.DeliveryIDs, id)
@@ -98,8 +100,11 @@ func (p *replayPicked) ticked(rows, jobs []string) error {
 	if len(p.picks.LogRows) == 0 {
 		p.address = receivedPath
 	}
-	if p.words = "rows that were ticked"; len(p.fields) == 1 {
-		p.words = "one row that was picked"
+	p.words = func(ctx context.Context) string {
+		if len(p.fields) == 1 {
+			return views.Textf(ctx, "one row that was picked")
+		}
+		return views.Textf(ctx, "rows that were ticked")
 	}
 	return nil
 }
@@ -124,10 +129,13 @@ func (s *Server) wholeLog(c echo.Context, p *replayPicked, values url.Values) er
 	zone := readerZone(c)
 	f, err := logFilterOf(values, zone)
 	if err != nil {
-		return damagedFilter(err)
+		return wrongFilter(c.Request().Context(), err)
 	}
 	said := logValues(f)
-	p.picks.Log, p.words = &f, filterWords("all of the vendor's delivery log", said, f.From, f.Until, zone)
+	p.picks.Log = &f
+	p.words = func(ctx context.Context) string {
+		return filterWords(ctx, views.Textf(ctx, "all of the vendor's delivery log"), said, f.From, f.Until, zone)
+	}
 	p.takeFilter(fromLog, logPath, said)
 	if c.Request().Method == http.MethodPost {
 		return nil // It is about to be counted exactly.
@@ -141,10 +149,13 @@ func (s *Server) allReceived(c echo.Context, p *replayPicked, values url.Values)
 	zone := readerZone(c)
 	f, err := deliveryFilterOf(values, zone)
 	if err != nil {
-		return damagedFilter(err)
+		return wrongFilter(c.Request().Context(), err)
 	}
 	said := deliveryValues(f)
-	p.picks.Received, p.words = &f, filterWords("all deliveries received", said, f.From, f.Until, zone)
+	p.picks.Received = &f
+	p.words = func(ctx context.Context) string {
+		return filterWords(ctx, views.Textf(ctx, "all deliveries received"), said, f.From, f.Until, zone)
+	}
 	p.takeFilter(fromReceived, receivedPath, said)
 	if c.Request().Method == http.MethodPost {
 		return nil // It is about to be counted exactly.
@@ -162,8 +173,13 @@ func countOf(n int64, known bool) views.Count {
 	return capped(n)
 }
 
-func damagedFilter(cause error) error {
-	return badRequest("The filter can't be read. "+cause.Error(), cause)
+// wrongFilter answers for a filter in the address of a page that has no form
+// for it.
+func wrongFilter(ctx context.Context, cause error) error {
+	if wrong, ok := errors.AsType[filterError](cause); ok {
+		return badRequest(views.Textf(ctx, "The filter can't be read. %s", wrong.in(ctx)), cause)
+	}
+	return cause
 }
 
 // takeFilter keeps a filter for the form, and the address of its list.
@@ -176,29 +192,30 @@ func (p *replayPicked) takeFilter(from, path string, said url.Values) {
 }
 
 // filterWords says what a filter matches, its times in the reader's zone.
-func filterWords(all string, said url.Values, since, until time.Time, zone *time.Location) string {
+func filterWords(ctx context.Context, all string, said url.Values, since, until time.Time, zone *time.Location) string {
 	words := []string{all}
+	value := func(name string) string { return strings.ReplaceAll(said.Get(name), "_", " ") }
 	for _, each := range []struct{ name, text string }{
-		{"webhook", "of webhook"},
-		{"event", "with the event"},
-		{"status", "with status"},
-		{"verdict", "with the verdict"},
-		{"class", "with an answer of class"},
-		{"http", "with HTTP status"},
-		{"attempt", "of attempt"},
-		{"job", "about job"},
-		{"batch", "of batch"},
-		{"standing", "seen from here as"},
+		{"webhook", views.Textf(ctx, "of webhook %s", value("webhook"))},
+		{"event", views.Textf(ctx, "with the event %s", value("event"))},
+		{"status", views.Textf(ctx, "with status %s", value("status"))},
+		{"verdict", views.Textf(ctx, "with the verdict %s", value("verdict"))},
+		{"class", views.Textf(ctx, "with an answer of class %s", value("class"))},
+		{"http", views.Textf(ctx, "with HTTP status %s", value("http"))},
+		{"attempt", views.Textf(ctx, "of attempt %s", value("attempt"))},
+		{"job", views.Textf(ctx, "about job %s", value("job"))},
+		{"batch", views.Textf(ctx, "of batch %s", value("batch"))},
+		{"standing", views.Textf(ctx, "seen from here as %s", value("standing"))},
 	} {
-		if value := said.Get(each.name); value != "" {
-			words = append(words, each.text, strings.ReplaceAll(value, "_", " "))
+		if said.Get(each.name) != "" {
+			words = append(words, each.text)
 		}
 	}
 	if !since.IsZero() {
-		words = append(words, "since", zonedText(since, zone))
+		words = append(words, views.Textf(ctx, "since %s", zonedText(since, zone)))
 	}
 	if !until.IsZero() {
-		words = append(words, "until", zonedText(until, zone))
+		words = append(words, views.Textf(ctx, "until %s", zonedText(until, zone)))
 	}
 	return strings.Join(words, " ")
 }

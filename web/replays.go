@@ -62,7 +62,7 @@ func (s *Server) planReplay(c echo.Context) error {
 		return badRequest("Nothing was picked, so there is nothing to plan.", nil)
 	}
 	plan, err := s.pipeline.PlanReplay(r.Context(), pipeline.ReplayRequest{
-		Picks: p.picks, Picked: p.words, Address: p.address, Token: field(c, "once", maxOnce),
+		Picks: p.picks, Picked: p.words(inEnglish(r.Context())), Address: p.address, Token: field(c, "once", maxOnce),
 	})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Server) newReplay(c echo.Context) error {
 		return err
 	}
 	props := views.NewReplayProps{
-		Back: p.back(), BackText: p.backText, Picked: p.words, Lines: p.lines, Fields: p.fields, Once: newToken(), Nothing: p.nothing,
+		Back: p.back(), BackText: p.backText, Picked: p.words(c.Request().Context()), Lines: p.lines, Fields: p.fields, Once: newToken(), Nothing: p.nothing,
 	}
 	if props.Layout, err = s.layout(c, "Plan a replay", views.SectionReplays); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Server) replay(c echo.Context) error {
 		last = placeCursor(rows[i].JobID)
 	}
 	props.Pager = pager(c, cursorParam, more, last)
-	if props.Layout, err = s.layout(c, "Replay "+props.ID, views.SectionReplays); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Replay %s", props.ID), views.SectionReplays); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Replay(props))

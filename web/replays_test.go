@@ -192,7 +192,7 @@ func TestReplayOfTickedRows(t *testing.T) {
 		"?pick=x":                      "One of the rows can't be found again",
 		"?pick=1.x.y":                  "One of the rows can't be found again",
 		"?settle=-1":                   "One of the rows can't be found again",
-		"?from=log&http=abc":           "http: An HTTP status",
+		"?from=log&http=abc":           "http: This is a whole number from 100 to 999.",
 		"?from=received&verdict=maybe": "verdict: Choose one of",
 		"?from=elsewhere":              "Nothing is ticked",
 		"?from=log&standing=given_up":  "delivery log seen from here as given up",

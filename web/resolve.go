@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -20,7 +21,7 @@ const noteMost = 1000
 // planResolve is GET /failures/resolve: which failures would be resolved, and
 // the field for the note.
 func (s *Server) planResolve(c echo.Context) error {
-	p, err := pickedItems(c.QueryParams())
+	p, err := pickedItems(c.Request().Context(), c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -54,10 +55,10 @@ func (s *Server) showResolve(c echo.Context, status int, p picked, before time.T
 	props.Before, props.BeforeAt = strconv.FormatInt(before.UnixMicro(), 10), before
 	props.Back, props.BackText = failuresPath(p.filter), "Failures"
 	if !p.all && len(p.ids) == 1 {
-		props.Back, props.BackText = "/items/"+idText(p.ids[0]), "Item"
+		props.Back, props.BackText = "/items/"+idText(p.ids[0]), views.Textf(ctx, "Item")
 	}
 	props.Filter = filterPairs(p)
-	if props.Layout, err = s.layout(c, "Resolve", views.SectionFailures); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Resolve"), views.SectionFailures); err != nil {
 		return err
 	}
 	return render(c, status, views.Resolve(props))
@@ -82,7 +83,7 @@ func (s *Server) resolve(c echo.Context) error {
 		return err
 	}
 	note := strings.TrimSpace(store.CleanText(form.Get("note")))
-	if wrong := wrongNote(note); wrong != "" {
+	if wrong := wrongNote(c.Request().Context(), note); wrong != "" {
 		return s.showResolve(c, http.StatusUnprocessableEntity, p, before, views.ResolveProps{
 			Note: clean(note, 4*noteMost), More: form.Get("more") != "", Errors: views.Errors{"note": wrong},
 		})
@@ -91,7 +92,7 @@ func (s *Server) resolve(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("resolve failures: %w", err)
 	}
-	level, text := "success", resolvedText(done, "was resolved.", "were resolved.")
+	level, text := "success", views.Counted(c.Request().Context(), views.Known(done), "%s failure was resolved.", "%s failures were resolved.")
 	if done == 0 {
 		level, text = "info", "Nothing was resolved: none of these failures waits any more."
 	}
@@ -106,14 +107,14 @@ func (s *Server) unresolve(c echo.Context) error {
 	}
 	p := picked{filter: store.Failed{Standing: store.FailureResolved}}
 	var err error
-	if p.ids, err = pickedIDs(r.PostForm, "item"); err != nil {
+	if p.ids, err = pickedIDs(r.Context(), r.PostForm, "item"); err != nil {
 		return err
 	}
 	done, err := s.pipeline.Unresolve(c.Request().Context(), p.ids)
 	if err != nil {
 		return fmt.Errorf("unresolve failures: %w", err)
 	}
-	level, text := "success", resolvedText(done, "waits again.", "wait again.")
+	level, text := "success", views.Counted(r.Context(), views.Known(done), "%s failure waits again.", "%s failures wait again.")
 	if done == 0 {
 		level, text = "info", "Nothing was unresolved: tick failures that are resolved."
 	}
@@ -127,7 +128,7 @@ func (s *Server) setForm(c echo.Context) (url.Values, picked, time.Time, error) 
 		return nil, picked{}, time.Time{}, err
 	}
 	r.PostForm.Set("all", "1")
-	p, before, err := s.pickedByPlan(r.PostForm)
+	p, before, err := s.pickedByPlan(r.Context(), r.PostForm)
 	return r.PostForm, p, before, err
 }
 
@@ -143,19 +144,12 @@ func (s *Server) backFrom(c echo.Context, p picked, level, text string) error {
 	return c.Redirect(http.StatusSeeOther, back)
 }
 
-func resolvedText(n int64, one, many string) string {
-	if n == 1 {
-		return "1 failure " + one
-	}
-	return number(n) + " failures " + many
-}
-
-func wrongNote(note string) string {
+func wrongNote(ctx context.Context, note string) string {
 	switch {
 	case note == "":
 		return "Say why, so that others know."
 	case len([]rune(note)) > noteMost:
-		return fmt.Sprintf("At most %s characters.", number(noteMost))
+		return views.Textf(ctx, "At most %s characters.", number(noteMost))
 	}
 	return ""
 }

@@ -32,11 +32,11 @@ type picked struct {
 	filter store.Failed
 }
 
-func pickedItems(values url.Values) (picked, error) {
+func pickedItems(ctx context.Context, values url.Values) (picked, error) {
 	p := picked{all: values.Get("all") != ""}
 	var err error
 	if !p.all {
-		p.ids, err = pickedIDs(values, "item")
+		p.ids, err = pickedIDs(ctx, values, "item")
 		return p, err
 	}
 	p.filter, err = failedFilter(values)
@@ -80,8 +80,8 @@ func failedFilter(values url.Values) (store.Failed, error) {
 
 // pickedByPlan reads what the press of a plan is about: the ticked items, or the
 // set that the plan froze, as they were at the time that it names.
-func (s *Server) pickedByPlan(form url.Values) (picked, time.Time, error) {
-	p, err := pickedItems(form)
+func (s *Server) pickedByPlan(ctx context.Context, form url.Values) (picked, time.Time, error) {
+	p, err := pickedItems(ctx, form)
 	if err != nil {
 		return p, time.Time{}, err
 	}
@@ -111,7 +111,7 @@ func (s *Server) frozenFailures(ctx context.Context, f store.Failed) ([]int64, b
 // planResubmit is GET /resubmit: what would be asked for again, and what that
 // may cost.
 func (s *Server) planResubmit(c echo.Context) error {
-	p, err := pickedItems(c.QueryParams())
+	p, err := pickedItems(c.Request().Context(), c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Server) planResubmit(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("plan to resubmit: %w", err)
 	}
-	if props.Layout, err = s.layout(c, "Resubmit", views.SectionFailures); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(c.Request().Context(), "Resubmit"), views.SectionFailures); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Resubmit(props))
@@ -176,9 +176,9 @@ func (s *Server) planTicked(c echo.Context, ids []int64, before time.Time, props
 		props.First = append(props.First, itemRow(&rows[i]))
 	}
 	if len(ids) == 1 {
-		props.Back, props.BackText = "/items/"+idText(ids[0]), "Item"
+		props.Back, props.BackText = "/items/"+idText(ids[0]), views.Textf(ctx, "Item")
 	} else if len(rows) > 0 && sameBatch(rows) {
-		props.Back, props.BackText = "/batches/"+idText(rows[0].BatchID)+"/items?state="+string(rows[0].State), "Batch"
+		props.Back, props.BackText = "/batches/"+idText(rows[0].BatchID)+"/items?state="+string(rows[0].State), views.Textf(ctx, "Batch")
 	}
 	sum, err := s.store.PageAgain(ctx, ids, before, s.pipeline.URLsPerJob())
 	fillAgain(props, sum)
@@ -210,7 +210,7 @@ func (s *Server) resubmit(c echo.Context) error {
 		return err
 	}
 	form := r.PostForm
-	p, before, err := s.pickedByPlan(form)
+	p, before, err := s.pickedByPlan(r.Context(), form)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (s *Server) resubmit(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("resubmit: %w", err)
 	}
-	if err := s.flash(c, resubmittedLevel(done), resubmittedText(done, form.Get("more") != "")); err != nil {
+	if err := s.flash(c, resubmittedLevel(done), resubmittedText(r.Context(), done, form.Get("more") != "")); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, back)
@@ -283,13 +283,13 @@ func resubmittedLevel(done pipeline.Resubmitted) string {
 }
 
 // resubmittedText says what was sent, and what could not be.
-func resubmittedText(done pipeline.Resubmitted, more bool) string {
+func resubmittedText(ctx context.Context, done pipeline.Resubmitted, more bool) string {
 	if len(done.Sealed) == 0 {
-		return sentText(done, more)
+		return sentText(ctx, done, more)
 	}
-	text := sealedText(done.Sealed)
+	text := sealedText(ctx, done.Sealed)
 	if done.Items > 0 {
-		text = sentText(done, more) + " " + text
+		text = sentText(ctx, done, more) + " " + text
 	}
 	return text
 }
@@ -298,34 +298,31 @@ func resubmittedText(done pipeline.Resubmitted, more bool) string {
 const sealedShown = 5
 
 // sealedText names the batches that were left alone for their headers.
-func sealedText(ids []int64) string {
+func sealedText(ctx context.Context, ids []int64) string {
+	if len(ids) == 1 {
+		return views.Textf(ctx, "The URLs of batch %s stay as they are: the custom headers were sealed with a key that is lost, and nothing is sent without them.", idText(ids[0]))
+	}
 	names := make([]string, 0, sealedShown+1)
 	for _, id := range ids[:min(len(ids), sealedShown)] {
 		names = append(names, idText(id))
 	}
 	if more := len(ids) - sealedShown; more > 0 {
-		names = append(names, number(int64(more))+" more")
+		names = append(names, views.Textf(ctx, "%s more", number(int64(more))))
 	}
-	const why = " stay as they are: the custom headers were sealed with a key that is lost, and nothing is sent without them."
-	if len(ids) == 1 {
-		return "The URLs of batch " + names[0] + why
-	}
-	last := len(names) - 1
-	return "The URLs of the batches " + strings.Join(names[:last], ", ") + " and " + names[last] + why
+	return views.Textf(ctx, "The URLs of the batches %s stay as they are: the custom headers were sealed with a key that is lost, and nothing is sent without them.", listed(ctx, names))
 }
 
-func sentText(done pipeline.Resubmitted, more bool) string {
+func sentText(ctx context.Context, done pipeline.Resubmitted, more bool) string {
 	switch {
 	case done.Items == 0:
 		return "Nothing was resubmitted: none of these URLs has failed or is cancelled any more, or somebody resolved them since."
 	case more:
-		return number(done.Items) + " URLs were resubmitted. As many as one press takes: more match, so press again for those."
+		return views.Counted(ctx, views.Known(done.Items),
+			"%s URL was resubmitted. As many as one press takes: more match, so press again for those.",
+			"%s URLs were resubmitted. As many as one press takes: more match, so press again for those.")
 	case done.Items == 1:
-		return "1 URL was resubmitted."
+		return views.Textf(ctx, "1 URL was resubmitted.")
 	}
-	jobs := "1 job"
-	if done.Jobs != 1 {
-		jobs = number(done.Jobs) + " jobs"
-	}
-	return number(done.Items) + " URLs were resubmitted in " + jobs + "."
+	return views.Textf(ctx, "%s were resubmitted in %s.", views.Counted(ctx, views.Known(done.Items), "%s URL", "%s URLs"),
+		views.Counted(ctx, views.Known(done.Jobs), "%s job", "%s jobs"))
 }

@@ -78,17 +78,17 @@ func (s *Server) result(c echo.Context) error {
 	if err := s.fillResult(c, shown, &props); err != nil {
 		return fmt.Errorf("result of item %d: %w", shown.ItemID, err)
 	}
-	if props.Layout, err = s.layout(c, resultTitle(shown.ResultFacts), views.SectionBatches); err != nil {
+	if props.Layout, err = s.layout(c, resultTitle(ctx, shown.ResultFacts), views.SectionBatches); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Result(props))
 }
 
-func resultTitle(facts *store.ResultFacts) string {
+func resultTitle(ctx context.Context, facts *store.ResultFacts) string {
 	if facts.Title != "" {
 		return facts.Title
 	}
-	return "Result"
+	return views.Textf(ctx, "Result")
 }
 
 func resultProps(r shownResult, tab string) views.ResultProps {
@@ -149,7 +149,7 @@ func readMarkdown(ctx context.Context, r shownResult) (string, error) {
 	}
 	html, err := markdownReader().render(store.WholeText(content), r.URL)
 	if errors.Is(err, errTangled) {
-		return tangledNote, nil
+		return tangledNote(ctx), nil
 	}
 	return html, err
 }

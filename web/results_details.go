@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +27,7 @@ func (s *Server) fillDetails(ctx context.Context, r shownResult, p *views.Result
 		return err
 	}
 	p.Steps = resultSteps(times, r)
-	p.Metadata = resultFacts(r.ResultFacts)
+	p.Metadata = resultFacts(ctx, r.ResultFacts)
 	raw, err := r.part(ctx, store.PartMetadata, readSmall)
 	p.Vendor = vendorMetadata(raw)
 	return err
@@ -95,22 +95,20 @@ func resultSteps(t store.ResultTimes, r shownResult) []views.Step {
 	return steps
 }
 
-func resultFacts(facts *store.ResultFacts) []views.Pair {
+func resultFacts(ctx context.Context, facts *store.ResultFacts) []views.Pair {
 	var pairs []views.Pair
-	put := func(name, format string, value any) {
-		pairs = append(pairs, views.Pair{Name: name, Value: fmt.Sprintf(format, value)})
-	}
+	put := func(name, value string) { pairs = append(pairs, views.Pair{Name: name, Value: value}) }
 	if facts.HTTPStatus != nil {
-		put("HTTP status", "%d", *facts.HTTPStatus)
+		put(views.Textf(ctx, "HTTP status"), strconv.Itoa(*facts.HTTPStatus))
 	}
 	if facts.DurationMS != nil {
-		put("Duration", "%d ms", *facts.DurationMS)
+		put(views.Textf(ctx, "Duration"), views.Textf(ctx, "%d ms", *facts.DurationMS))
 	}
 	if facts.RetryCount != nil {
-		put("Vendor's retries", "%d", *facts.RetryCount)
+		put(views.Textf(ctx, "Vendor's retries"), strconv.Itoa(*facts.RetryCount))
 	}
 	if facts.Charged != nil {
-		put("Tokens charged", "%d", *facts.Charged)
+		put(views.Textf(ctx, "Tokens charged"), idText(*facts.Charged))
 	}
 	return pairs
 }

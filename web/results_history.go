@@ -2,9 +2,7 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -90,10 +88,10 @@ func (s *Server) provenance(ctx context.Context, r shownResult) ([]views.Timelin
 		return nil, err
 	}
 	events := []views.TimelineEvent{{
-		At: times.Submitted, Kind: "intended", Title: "Submitted", Detail: "in " + r.BatchName, Path: "/batches/" + idText(r.BatchID),
+		At: times.Submitted, Kind: "intended", Title: "Submitted", Detail: views.Textf(ctx, "in %s", r.BatchName), Path: "/batches/" + idText(r.BatchID),
 	}}
 	if times.VendorEnded != nil {
-		events = append(events, views.TimelineEvent{At: *times.VendorEnded, Kind: "asked", Title: "Done at the vendor", Detail: "as the vendor says"})
+		events = append(events, views.TimelineEvent{At: *times.VendorEnded, Kind: "asked", Title: "Done at the vendor", Detail: views.Textf(ctx, "as the vendor says")})
 	}
 	if r.JobID != nil {
 		story, err := s.store.PageJob(ctx, *r.JobID)
@@ -104,9 +102,9 @@ func (s *Server) provenance(ctx context.Context, r shownResult) ([]views.Timelin
 		if err != nil {
 			return nil, err
 		}
-		events = append(append(events, earlier...), jobMoments(story)...)
+		events = append(append(events, earlier...), jobMoments(ctx, story)...)
 	} else if times.Called != nil {
-		events = append(events, views.TimelineEvent{At: *times.Called, Kind: "called", Title: "Vendor called", Detail: "to answer at once"})
+		events = append(events, views.TimelineEvent{At: *times.Called, Kind: "called", Title: "Vendor called", Detail: views.Textf(ctx, "to answer at once")})
 	}
 	stored, err := s.storedMoments(ctx, r)
 	events = append(events, stored...)
@@ -116,16 +114,16 @@ func (s *Server) provenance(ctx context.Context, r shownResult) ([]views.Timelin
 
 // jobMoments are what happened to the job that brought a result. What it stored
 // in all is left out: the result says when it was itself.
-func jobMoments(story *store.JobStory) []views.TimelineEvent {
+func jobMoments(ctx context.Context, story *store.JobStory) []views.TimelineEvent {
 	own := *story
 	own.Deliveries, own.Stored = nil, nil
-	events := timeline(&own)
+	events := timeline(ctx, &own)
 	told := false
 	for i := range story.Deliveries {
 		d := &story.Deliveries[i]
 		e := views.TimelineEvent{
-			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: "Delivery " + string(d.Verdict),
-			Detail: deliveryWords(d), Path: "/deliveries/" + idText(d.ID),
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: views.Textf(ctx, "Delivery %s", d.Verdict),
+			Detail: deliveryWords(ctx, d), Path: "/deliveries/" + idText(d.ID),
 		}
 		if !told && d.Verdict == store.VerdictAccepted {
 			told, e.Title = true, deliveryTitle(&story.Job, d)
@@ -157,23 +155,23 @@ func (s *Server) earlierMoments(ctx context.Context, itemID, jobID int64) ([]vie
 		if step.JobID >= jobID {
 			continue
 		}
-		name, path := "job "+idText(step.JobID), "/jobs/"+idText(step.JobID)
-		events = append(events, views.TimelineEvent{At: step.CreatedAt, Kind: "intended", Title: "Asked for by " + name, Path: path})
+		job, path := idText(step.JobID), "/jobs/"+idText(step.JobID)
+		asked := views.Textf(ctx, "Asked for by job %s", job)
+		events = append(events, views.TimelineEvent{At: step.CreatedAt, Kind: "intended", Title: asked, Path: path})
 		if step.EndedAt != nil && step.Outcome != "" {
-			said := strings.TrimSpace(step.ErrorCode + " " + step.ErrorMessage)
-			events = append(events, views.TimelineEvent{At: *step.EndedAt, Kind: "asked", Title: "No result from " + name, Detail: said, Path: path})
+			none, said := views.Textf(ctx, "No result from job %s", job), strings.TrimSpace(step.ErrorCode+" "+step.ErrorMessage)
+			events = append(events, views.TimelineEvent{At: *step.EndedAt, Kind: "asked", Title: none, Detail: said, Path: path})
 		}
 	}
 	return events, nil
 }
 
 // deliveryWords says what a delivery was, and what verified it.
-func deliveryWords(d *store.Delivery) string {
-	text := fmt.Sprintf("%s, answered %d", d.EventType, d.Status)
-	if d.SecretVersion != nil {
-		text += ", verified with version " + strconv.Itoa(*d.SecretVersion) + " of the secret"
+func deliveryWords(ctx context.Context, d *store.Delivery) string {
+	if d.SecretVersion == nil {
+		return views.Textf(ctx, "%s, answered %d", d.EventType, d.Status)
 	}
-	return text
+	return views.Textf(ctx, "%s, answered %d, verified with version %d of the secret", d.EventType, d.Status, *d.SecretVersion)
 }
 
 // storedMoments are when each version was stored.
@@ -192,7 +190,7 @@ func (s *Server) storedMoments(ctx context.Context, r shownResult) ([]views.Time
 	}
 	var events []views.TimelineEvent
 	for _, row := range slices.Backward(rows) {
-		e := views.TimelineEvent{At: row.StoredAt, Kind: "stored", Net: row.Net, Title: "Stored", Detail: "version " + strconv.Itoa(row.Version)}
+		e := views.TimelineEvent{At: row.StoredAt, Kind: "stored", Net: row.Net, Title: "Stored", Detail: views.Textf(ctx, "version %d", row.Version)}
 		if len(events) > 0 {
 			// A replaced result keeps the net of the first: a person replaced it.
 			e.Net, e.Title = "", "Replaced by a person with what a replay fetched"

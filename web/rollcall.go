@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -73,9 +74,9 @@ func latest(made time.Time, ended *time.Time) time.Time {
 }
 
 // someone names who did a thing; nobody is named when a command did it.
-func someone(name string) string {
+func someone(ctx context.Context, name string) string {
 	if name == "" {
-		return "the command line"
+		return views.Textf(ctx, "the command line")
 	}
 	return name
 }

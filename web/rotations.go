@@ -51,7 +51,7 @@ func (s *Server) rotation(c echo.Context) error {
 	for i := range secrets {
 		props.Secrets = append(props.Secrets, secretRow(&secrets[i], counted, s.now()))
 	}
-	if props.Layout, err = s.layout(c, "Secret of "+hook.EventType, views.SectionWebhooks); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Secret of %s", hook.EventType), views.SectionWebhooks); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.RotationPage(props))

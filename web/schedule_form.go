@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -54,36 +55,36 @@ func pickedFrom(cron string) pickedTimes {
 func hourMinute(hour, minute string) string { return fmt.Sprintf("%02s:%02s", hour, minute) }
 
 // words says when it is, for a reader: an expression stays as it is.
-func (p pickedTimes) words() string {
+func (p pickedTimes) words(ctx context.Context) string {
 	switch p.pick {
 	case pickDaily:
-		return "Every day at " + p.time
+		return views.Textf(ctx, "Every day at %s", p.time)
 	case pickWeekly:
 		var days []string
 		for _, each := range []struct{ value, name string }{
-			{"1", "Monday"},
-			{"2", "Tuesday"},
-			{"3", "Wednesday"},
-			{"4", "Thursday"},
-			{"5", "Friday"},
-			{"6", "Saturday"},
-			{"0", "Sunday"},
+			{"1", views.Textf(ctx, "Monday")},
+			{"2", views.Textf(ctx, "Tuesday")},
+			{"3", views.Textf(ctx, "Wednesday")},
+			{"4", views.Textf(ctx, "Thursday")},
+			{"5", views.Textf(ctx, "Friday")},
+			{"6", views.Textf(ctx, "Saturday")},
+			{"0", views.Textf(ctx, "Sunday")},
 		} {
 			if slices.Contains(p.days, each.value) {
 				days = append(days, each.name)
 			}
 		}
-		return "Every " + listed(days) + " at " + p.time
+		return views.Textf(ctx, "Every %s at %s", listed(ctx, days), p.time)
 	}
 	return p.cron
 }
 
 // listed joins words as a sentence does.
-func listed(words []string) string {
+func listed(ctx context.Context, words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+	return views.Textf(ctx, "%s and %s", strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
 }
 
 // expression is the cron expression of it, or what is wrong by field.
@@ -155,7 +156,7 @@ func (s *Server) showScheduleForm(c echo.Context, status int, props views.Schedu
 		return err
 	}
 	if b.PrunedAt != nil && props.ID == "" {
-		return removedItems(b)
+		return removedItems(c.Request().Context(), b)
 	}
 	props.Batch.Name, props.URLs = b.Name, views.Known(b.Accepted)
 	if b.Kind == store.KindCrawl {
@@ -312,6 +313,6 @@ func (s *Server) changeSchedule(c echo.Context) error {
 		if !changed {
 			return id, s.flash(c, "info", "It was removed meanwhile, so nothing was changed.")
 		}
-		return id, s.flash(c, "success", "Saved.")
+		return id, s.flash(c, "success", views.Textf(c.Request().Context(), "Saved."))
 	})
 }

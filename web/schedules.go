@@ -37,7 +37,7 @@ func (s *Server) schedules(c echo.Context) error {
 	var props views.SchedulesProps
 	last := ""
 	for i := range rows {
-		props.Rows = append(props.Rows, s.scheduleRow(&rows[i]))
+		props.Rows = append(props.Rows, s.scheduleRow(c.Request().Context(), &rows[i]))
 		last = placeCursor(rows[i].ID)
 	}
 	props.Pager = pager(c, cursorParam, more, last)
@@ -47,9 +47,9 @@ func (s *Server) schedules(c echo.Context) error {
 	return render(c, http.StatusOK, views.Schedules(props))
 }
 
-func (s *Server) scheduleRow(r *store.ScheduleRow) views.ScheduleRow {
+func (s *Server) scheduleRow(ctx context.Context, r *store.ScheduleRow) views.ScheduleRow {
 	return views.ScheduleRow{
-		ID: idText(r.ID), Name: r.Name, Batch: views.Kin{ID: idText(r.TemplateBatchID), Name: r.Template}, When: pickedFrom(r.Cron).words(),
+		ID: idText(r.ID), Name: r.Name, Batch: views.Kin{ID: idText(r.TemplateBatchID), Name: r.Template}, When: pickedFrom(r.Cron).words(ctx),
 		Zone: r.Zone, State: s.scheduleState(&r.Schedule), Next: orZero(r.NextAt), LastDue: orZero(r.LastDue),
 		LastOutcome: string(orZero(r.LastOutcome)), LastBatch: idOrNone(r.LastBatch), By: r.By,
 	}
@@ -85,7 +85,7 @@ func (s *Server) schedule(c echo.Context) error {
 		return err
 	}
 	props := views.ScheduleProps{
-		ScheduleRow: s.scheduleRow(row), Cron: row.Cron, CreatedAt: row.CreatedAt, PausedAt: orZero(row.PausedAt), PausedBy: row.PausedBy,
+		ScheduleRow: s.scheduleRow(ctx, row), Cron: row.Cron, CreatedAt: row.CreatedAt, PausedAt: orZero(row.PausedAt), PausedBy: row.PausedBy,
 		RemovedAt: orZero(row.RemovedAt),
 	}
 	if row.RemovedAt == nil {
@@ -145,7 +145,7 @@ func scheduleRun(r *store.ScheduleRunRow) views.ScheduleRun {
 // nextRuns are the next runs of an expression in a zone, beside which a reader
 // of another zone is shown their own time.
 func (s *Server) nextRuns(c echo.Context, cron, zone string) views.NextRuns {
-	next := views.NextRuns{When: pickedFrom(cron).words(), Zone: zone}
+	next := views.NextRuns{When: pickedFrom(cron).words(c.Request().Context()), Zone: zone}
 	times, err := pipeline.ReadTimes(cron, zone)
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
 		next.Problem = sentence(invalid.Fields[0].Message)
@@ -224,12 +224,13 @@ func (s *Server) runSchedule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := s.pipeline.RunScheduleNow(c.Request().Context(), id)
+	ctx := c.Request().Context()
+	run, err := s.pipeline.RunScheduleNow(ctx, id)
 	if err != nil {
 		return err
 	}
 	if run.Outcome == store.RunStarted {
-		return s.flashTo(c, schedulePath(id), "success", "Started: batch "+idText(orZero(run.BatchID))+".")
+		return s.flashTo(c, schedulePath(id), "success", views.Textf(ctx, "Started: batch %s.", idText(orZero(run.BatchID))))
 	}
-	return s.flashTo(c, schedulePath(id), "warning", "Skipped: "+run.Reason+".")
+	return s.flashTo(c, schedulePath(id), "warning", views.Textf(ctx, "Skipped: %s.", run.Reason))
 }

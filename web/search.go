@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -40,7 +41,7 @@ func (s *Server) search(c echo.Context) error {
 	}
 	props := views.SearchProps{Order: views.OrderNewest, Zone: readerZone(c).String()}
 	q, wrong := searchOf(c.QueryParams(), readerZone(c), &props)
-	props.Errors = views.Errors(wrong)
+	props.Errors = mistakesOf(c.Request().Context(), wrong)
 	q.After, q.Limit, q.Now, q.Patience, q.Budget = after, searchRows, s.now, searchPatience, searchBudget
 	status := http.StatusOK
 	switch {
@@ -67,13 +68,15 @@ func searchOf(values url.Values, zone *time.Location, props *views.SearchProps) 
 	props.Query = strings.TrimSpace(clean(values.Get("q"), 4*searchText+utf8.UTFMax))
 	props.Batch, props.Host, props.Since, props.Until = r.typed("batch"), r.typed("host"), r.typed("since"), r.typed("until")
 	if utf8.RuneCountInString(props.Query) > searchText {
-		r.wrong["q"] = fmt.Sprintf("A search is at most %d characters long.", searchText)
+		r.wrong["q"] = func(ctx context.Context) string {
+			return views.Textf(ctx, "A search is at most %d characters long.", searchText)
+		}
 	}
 	if r.word("order", []string{views.OrderNewest, views.OrderBest}) == views.OrderBest {
 		props.Order = views.OrderBest
 	}
 	q := store.Search{
-		Text: pipeline.SearchText(props.Query), BatchID: r.number("batch", "The number of a batch", 1, math.MaxInt64),
+		Text: pipeline.SearchText(props.Query), BatchID: r.number("batch", 1, math.MaxInt64),
 		Host: strings.ToLower(r.text("host")), Best: props.Order == views.OrderBest,
 	}
 	q.From, q.Until = r.period(zone)

@@ -26,14 +26,14 @@ func (s *Server) sendURL() string {
 
 // sendWhat is the job that "send me one" submits, in words; "" for an event
 // that none is known of.
-func sendWhat(event string) string {
+func sendWhat(ctx context.Context, event string) string {
 	switch event {
 	case "extract_completed":
-		return "one extract job"
+		return views.Textf(ctx, "one extract job")
 	case "batch_completed":
-		return "a batch of one URL"
+		return views.Textf(ctx, "a batch of one URL")
 	case "crawl_completed":
-		return "a crawl of one page"
+		return views.Textf(ctx, "a crawl of one page")
 	}
 	return ""
 }
@@ -54,7 +54,7 @@ func (s *Server) sendOne(c echo.Context) error {
 		wrong = refused.Text
 	}
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
-		wrong = oneLineErrors(invalid)["urls"]
+		wrong = oneLineErrors(c.Request().Context(), invalid)["urls"]
 		if wrong == "" {
 			wrong = invalid.Error()
 		}
@@ -90,12 +90,13 @@ func (s *Server) sentOne(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	trail, err := s.trailOf(c.Request().Context(), w, batch)
+	ctx := c.Request().Context()
+	trail, err := s.trailOf(ctx, w, batch)
 	if err != nil {
 		return err
 	}
 	props := views.SentProps{
-		WebhookID: idText(w.ID), Event: w.EventType, BatchID: idText(batch), Hops: trail.hops(), Live: !trail.ended(),
+		WebhookID: idText(w.ID), Event: w.EventType, BatchID: idText(batch), Hops: trail.hops(ctx), Live: !trail.ended(ctx),
 		Self: sentPath(w.ID, batch), Ended: trail.pageEnd(),
 	}
 	if props.Layout, err = s.layout(c, "Send me one", views.SectionWebhooks); err != nil {
@@ -116,10 +117,10 @@ func (s *Server) sentLive(c echo.Context) error {
 			return "", false, err
 		}
 		var stamp strings.Builder
-		for _, hop := range trail.hops() {
+		for _, hop := range trail.hops(ctx) {
 			fmt.Fprintf(&stamp, "%s %d %q %q %q\n", hop.State, hop.At.UnixNano(), hop.Detail, hop.Path, hop.Reasons)
 		}
-		return stamp.String(), trail.ended(), nil
+		return stamp.String(), trail.ended(ctx), nil
 	})
 }
 

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"time"
 
@@ -43,19 +43,19 @@ type trail struct {
 }
 
 // hops are the steps in their order.
-func (t *trail) hops() []views.Hop {
-	return []views.Hop{t.submitted(), t.accepted(), t.received(), t.verified(), t.settled(), t.stored()}
+func (t *trail) hops(ctx context.Context) []views.Hop {
+	return []views.Hop{t.submitted(ctx), t.accepted(ctx), t.received(ctx), t.verified(ctx), t.settled(ctx), t.stored(ctx)}
 }
 
 // ended reports that nothing more is to be expected.
-func (t *trail) ended() bool {
+func (t *trail) ended(ctx context.Context) bool {
 	if t.now.Sub(t.job.CreatedAt) > followFor {
 		return true
 	}
 	if t.mayStillCome() {
 		return false
 	}
-	for _, hop := range t.hops() {
+	for _, hop := range t.hops(ctx) {
 		switch hop.State {
 		case hopWaiting, hopLate:
 			return false
@@ -81,19 +81,19 @@ func verifiedHere(d store.TestDelivery) bool {
 	return d.Verdict == store.VerdictAccepted || d.Verdict == store.VerdictDuplicate
 }
 
-func (t *trail) submitted() views.Hop {
+func (t *trail) submitted(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Submitted", State: hopDone, At: t.job.CreatedAt, Path: "/batches/" + idText(t.job.BatchID)}
 	if t.job.JobID > 0 {
-		hop.Detail, hop.Path = "as job "+idText(t.job.JobID), "/jobs/"+idText(t.job.JobID)
+		hop.Detail, hop.Path = views.Textf(ctx, "as job %s", idText(t.job.JobID)), "/jobs/"+idText(t.job.JobID)
 	}
 	return hop
 }
 
-func (t *trail) accepted() views.Hop {
+func (t *trail) accepted(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Accepted by the vendor", State: hopWaiting}
 	switch {
 	case t.job.AcceptedAt != nil:
-		hop.State, hop.At, hop.Detail = hopDone, *t.job.AcceptedAt, "the vendor calls it "+t.job.VendorJobID
+		hop.State, hop.At, hop.Detail = hopDone, *t.job.AcceptedAt, views.Textf(ctx, "the vendor calls it %s", t.job.VendorJobID)
 	case t.job.ItemState == store.ItemFailed || t.job.ItemState == store.ItemCancelled:
 		hop.State, hop.Detail = hopFailed, t.whyFailed()
 		hop.Reasons = []string{"The vendor refused the job: what it said stands above.", "Somebody cancelled it."}
@@ -138,13 +138,13 @@ func (t *trail) first() (store.TestDelivery, bool) {
 	return store.TestDelivery{}, false
 }
 
-func (t *trail) received() views.Hop {
+func (t *trail) received(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Delivery received", State: hopWaiting}
 	if d, ok := t.first(); ok {
 		hop.State, hop.At, hop.Path = hopDone, d.ReceivedAt, "/deliveries/"+idText(d.ID)
-		hop.Detail = fmt.Sprintf("answered %d", d.Status)
+		hop.Detail = views.Textf(ctx, "answered %d", d.Status)
 		if d.WebhookID != t.hook.ID {
-			hop.Detail += fmt.Sprintf(", by webhook %d, which has the same event", d.WebhookID)
+			hop.Detail = views.Textf(ctx, "answered %d, by webhook %d, which has the same event", d.Status, d.WebhookID)
 		}
 		return hop
 	}
@@ -152,26 +152,26 @@ func (t *trail) received() views.Hop {
 	case t.job.AcceptedAt == nil:
 		hop.State = hopAhead
 	case t.noEvent():
-		hop.State, hop.Detail = hopNone, "the vendor sends none for a job that "+t.endWord()
+		hop.State, hop.Detail = hopNone, t.whyNone(ctx)
 	case t.job.EndedAt != nil && t.now.Sub(*t.job.EndedAt) > arriveLate:
-		hop.State, hop.Detail = hopFailed, "nothing has come since the job ended, and it is waited for no longer"
+		hop.State, hop.Detail = hopFailed, views.Textf(ctx, "nothing has come since the job ended, and it is waited for no longer")
 		if t.mayStillCome() {
-			hop.State, hop.Detail = hopLate, "nothing has come since the job ended"
+			hop.State, hop.Detail = hopLate, views.Textf(ctx, "nothing has come since the job ended")
 		}
-		hop.Reasons = t.whyNothingCame()
+		hop.Reasons = t.whyNothingCame(ctx)
 	case t.job.EndedAt == nil && t.now.Sub(*t.job.AcceptedAt) > endLate:
-		hop.State, hop.Detail = hopLate, "the vendor has not ended the job, as far as is known here"
-		hop.Reasons = t.whyNothingCame()
+		hop.State, hop.Detail = hopLate, views.Textf(ctx, "the vendor has not ended the job, as far as is known here")
+		hop.Reasons = t.whyNothingCame(ctx)
 	}
 	return hop
 }
 
-// endWord is how a job ended of which the vendor tells nobody.
-func (t *trail) endWord() string {
+// whyNone says how a job ended of which the vendor tells nobody.
+func (t *trail) whyNone(ctx context.Context) string {
 	if t.job.VendorStatus == "cancelled" {
-		return "was cancelled"
+		return views.Textf(ctx, "the vendor sends none for a job that was cancelled")
 	}
-	return "failed"
+	return views.Textf(ctx, "the vendor sends none for a job that failed")
 }
 
 // pageEnd is how the job came to an end of which no webhook tells, or told though
@@ -192,34 +192,34 @@ func (t *trail) noEvent() bool {
 	return t.job.EndedAt != nil && (t.job.VendorStatus == "failed" || t.job.VendorStatus == "cancelled")
 }
 
-func (t *trail) whyNothingCame() []string {
+func (t *trail) whyNothingCame(ctx context.Context) []string {
 	var reasons []string
 	if t.hook.State != store.WebhookLive && t.hook.State != store.WebhookRotating {
-		reasons = append(reasons, "The webhook is "+hookState(t.hook.State)+" by now.")
+		reasons = append(reasons, views.Textf(ctx, "The webhook is %s by now.", hookState(t.hook.State)))
 	}
 	if n := len(t.refused); n > 0 {
-		reasons = append(reasons, fmt.Sprintf("It may be among the requests that this endpoint refused meanwhile: the last was answered %d (%s).",
+		reasons = append(reasons, views.Textf(ctx, "It may be among the requests that this endpoint refused meanwhile: the last was answered %d (%s).",
 			t.refused[0].Status, t.refused[0].Reason))
 	}
 	return append(reasons,
-		"The vendor can't reach "+t.address+"...: name, firewall, certificate, or a private address.",
+		views.Textf(ctx, "The vendor can't reach %s...: name, firewall, certificate, or a private address.", t.address),
 		"A proxy before this server answers by itself, or lets only people who are signed in through.",
 		"The vendor is late with its deliveries: its log, under Deliveries, says what it tried and what it was answered.")
 }
 
-func (t *trail) verified() views.Hop {
+func (t *trail) verified(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Verified", State: hopAhead}
 	d, ok := t.first()
 	if !ok {
 		if t.noEvent() {
-			hop.State, hop.Detail = hopNone, "there is nothing to verify"
+			hop.State, hop.Detail = hopNone, views.Textf(ctx, "there is nothing to verify")
 		}
 		return hop
 	}
 	if verifiedHere(d) {
-		hop.State, hop.At, hop.Detail = hopDone, d.ReceivedAt, fmt.Sprintf("by version %d of the secret", d.SecretVersion)
+		hop.State, hop.At, hop.Detail = hopDone, d.ReceivedAt, views.Textf(ctx, "by version %d of the secret", d.SecretVersion)
 		if d.RecoveredAt != nil {
-			hop.At, hop.Detail = *d.RecoveredAt, hop.Detail+", once it was known"
+			hop.At, hop.Detail = *d.RecoveredAt, views.Textf(ctx, "by version %d of the secret, once it was known", d.SecretVersion)
 		}
 		return hop
 	}
@@ -229,9 +229,9 @@ func (t *trail) verified() views.Hop {
 	}
 	switch {
 	case t.mayStillCome():
-		hop.Detail += "; a retry of it may still come"
+		hop.Detail = views.Textf(ctx, "%s; a retry of it may still come", hop.Detail)
 	case t.job.EndedAt != nil:
-		hop.Detail += "; no good one followed while it was waited for"
+		hop.Detail = views.Textf(ctx, "%s; no good one followed while it was waited for", hop.Detail)
 	}
 	if d.Verdict == store.VerdictUnreadable {
 		hop.Reasons = []string{"The vendor names the job or the event in another field than the settings ROLLCALL_FIELD_* say."}
@@ -245,16 +245,16 @@ func (t *trail) verified() views.Hop {
 	return hop
 }
 
-func (t *trail) settled() views.Hop {
+func (t *trail) settled(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Settled", State: hopAhead}
 	if t.job.EndedAt != nil {
 		hop.At, hop.State = *t.job.EndedAt, hopDone
-		hop.Detail = "by " + string(t.job.SettleNet)
+		hop.Detail = views.Textf(ctx, "by %s", t.job.SettleNet)
 		switch {
 		case t.job.JobState != store.JobSettled:
 			hop.State, hop.Detail = hopFailed, t.whyFailed()
 		case t.job.SettleNet != store.NetWebhook && !t.noEvent():
-			hop.Detail += ", which was there before the webhook"
+			hop.Detail = views.Textf(ctx, "by %s, which was there before the webhook", t.job.SettleNet)
 		}
 		return hop
 	}
@@ -273,11 +273,11 @@ func (t *trail) settled() views.Hop {
 	return hop
 }
 
-func (t *trail) stored() views.Hop {
+func (t *trail) stored(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Stored", State: hopAhead, Path: "/items/" + idText(t.job.ItemID)}
 	switch t.job.ItemState {
 	case store.ItemStored:
-		hop.State, hop.Detail = hopDone, "by "+string(t.job.ItemNet)
+		hop.State, hop.Detail = hopDone, views.Textf(ctx, "by %s", t.job.ItemNet)
 	case store.ItemFailed, store.ItemCancelled:
 		hop.State, hop.Detail = hopFailed, t.job.ItemError
 	case store.ItemOutstanding:

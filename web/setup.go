@@ -55,7 +55,7 @@ func (s *Server) setUp(c echo.Context) error {
 		Layout: s.bareLayout(c, "Set up"), Token: field(c, "token", 100), Name: field(c, "name", 4*longestName),
 	}
 	password := c.Request().PostFormValue("password")
-	props.Errors = checkNewUser(props.Name, password, c.Request().PostFormValue("password_again"))
+	props.Errors = checkNewUser(c.Request().Context(), props.Name, password, c.Request().PostFormValue("password_again"))
 	if len(props.Errors) > 0 {
 		return render(c, http.StatusUnprocessableEntity, views.Setup(props))
 	}
@@ -99,24 +99,24 @@ func (s *Server) firstUser(ctx context.Context, token, name, password string) (*
 }
 
 // CheckName says in one sentence why a person's name is not taken, or "".
-func CheckName(name string) string {
+func CheckName(ctx context.Context, name string) string {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return "A name is needed."
 	case len(name) > longestName:
-		return fmt.Sprintf("A name has at most %d bytes.", longestName)
+		return views.Textf(ctx, "A name has at most %d bytes.", longestName)
 	case clean(name, longestName) != name || strings.ContainsAny(name, "\r\n\t"):
 		return "A name is one line of plain text."
 	}
 	return ""
 }
 
-func checkNewUser(name, password, again string) views.Errors {
+func checkNewUser(ctx context.Context, name, password, again string) views.Errors {
 	errs := views.Errors{}
-	if text := CheckName(name); text != "" {
+	if text := CheckName(ctx, name); text != "" {
 		errs["name"] = text
 	}
-	if text := CheckPassword(password); text != "" {
+	if text := CheckPassword(ctx, password); text != "" {
 		errs["password"] = text
 	}
 	if password != again {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -91,13 +92,14 @@ func (s *Server) wrongPassword(c echo.Context, props views.SignInProps) error {
 }
 
 func (s *Server) refuseTry(c echo.Context, props views.SignInProps, wait time.Duration) error {
-	seconds := retrySeconds(wait)
-	c.Response().Header().Set(echo.HeaderRetryAfter, seconds)
-	props.Error = "Too many tries in a row. Wait " + seconds + " seconds and try again."
-	if seconds == "1" {
-		props.Error = "Too many tries in a row. Wait a second and try again."
-	}
+	c.Response().Header().Set(echo.HeaderRetryAfter, retrySeconds(wait))
+	props.Error = tooManyTries(c.Request().Context(), wait)
 	return render(c, http.StatusTooManyRequests, views.SignIn(props))
+}
+
+func tooManyTries(ctx context.Context, wait time.Duration) string {
+	return views.Counted(ctx, views.Known(wholeSeconds(wait)), "Too many tries in a row. Wait %s second and try again.",
+		"Too many tries in a row. Wait %s seconds and try again.")
 }
 
 // checkSignIn finds the person, or errWrongPassword: a name that isn't there

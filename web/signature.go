@@ -56,10 +56,10 @@ func (s *Server) checkRequest(c echo.Context) error {
 		props.Errors["headers"] = "Enter the headers that came with the delivery."
 	}
 	if len(props.Body) > pipeline.CheckedBody {
-		props.Errors["body"] = fmt.Sprintf("The body is over %d bytes.", pipeline.CheckedBody)
+		props.Errors["body"] = views.Textf(r.Context(), "The body is over %s bytes.", number(pipeline.CheckedBody))
 		props.Body = props.Body[:pipeline.CheckedBody]
 	}
-	if text := secretError(captured.Secret); text != "" {
+	if text := secretError(r.Context(), captured.Secret); text != "" {
 		props.Errors["secret"] = text
 	}
 	if len(props.Errors) > 0 {
@@ -72,14 +72,14 @@ func (s *Server) checkRequest(c echo.Context) error {
 }
 
 // secretError says what keeps a secret from being tried; "" when nothing does.
-func secretError(secret string) string {
+func secretError(ctx context.Context, secret string) string {
 	switch {
 	case secret == "":
 		return "Enter the secret."
 	case len(secret) < pipeline.ShortestSecret:
-		return fmt.Sprintf("A secret has at least %d characters.", pipeline.ShortestSecret)
+		return views.Textf(ctx, "A secret has at least %d characters.", pipeline.ShortestSecret)
 	case len(secret) > longestSecret:
-		return fmt.Sprintf("The secret is over %d characters.", longestSecret)
+		return views.Textf(ctx, "The secret is over %d characters.", longestSecret)
 	}
 	return ""
 }
@@ -140,27 +140,27 @@ func (s *Server) verifyDelivery(c echo.Context) error {
 	}
 	page := "/deliveries/" + idText(id)
 	if v.Verdict != store.VerdictRefused && v.Verdict != store.VerdictUnreadable {
-		return s.leaveNote(c, "info", "It is not refused any more. "+v.Diagnosis.Text, page)
+		return s.leaveNote(c, "info", views.Textf(ctx, "It is not refused any more. %s", v.Diagnosis.Text), page)
 	}
 	taken, err := s.pipeline.TakeUpAgain(ctx, []int64{id})
 	if err != nil {
 		return fmt.Errorf("take up delivery %d: %w", id, err)
 	}
-	level, text := takenUpText(taken, v)
+	level, text := takenUpText(ctx, taken, v)
 	return s.leaveNote(c, level, text, page)
 }
 
 // takenUpText says what became of a delivery that was verified again.
-func takenUpText(taken pipeline.TakenUp, v pipeline.Verification) (string, string) {
+func takenUpText(ctx context.Context, taken pipeline.TakenUp, v pipeline.Verification) (string, string) {
 	switch {
 	case taken.Recovered > 0:
-		return "success", "Verified, and taken up like any other delivery. " + v.Diagnosis.Text
+		return "success", views.Textf(ctx, "Verified, and taken up like any other delivery. %s", v.Diagnosis.Text)
 	case taken.Already > 0:
 		return "info", "It was taken up meanwhile."
 	case v.Matches:
 		return "warning", "The signature is right, but the delivery can't be read, so that it isn't taken up."
 	}
-	return "warning", "Still refused: " + v.Diagnosis.Text
+	return "warning", views.Textf(ctx, "Still refused: %s", v.Diagnosis.Text)
 }
 
 // shownCause is the reason that is kept with a refused delivery.

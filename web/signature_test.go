@@ -84,7 +84,7 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, headers, body, secret, field, want string }{
 		{"bad line", good + "\r\nnonsense", "{}", typedSecret, "headers", `Line 2 has no colon: a header is written "Name: value".`},
 		{"no headers", "\r\n", "{}", typedSecret, "headers", "Enter the headers that came with the delivery."},
-		{"long body", good, strings.Repeat("x", 1<<20+1), typedSecret, "body", "The body is over 1048576 bytes."},
+		{"long body", good, strings.Repeat("x", 1<<20+1), typedSecret, "body", "The body is over 1,048,576 bytes."},
 		{"no secret", good, "{}", "", "secret", "Enter the secret."},
 		{"short secret", good, "{}", "whsec_1", "secret", "A secret has at least 16 characters."},
 		{"long secret", good, "{}", strings.Repeat("s", 501), "secret", "The secret is over 500 characters."},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
+
+	"rollcall/views"
 )
 
 // overviewLive is GET /live.
@@ -18,11 +20,12 @@ func (s *Server) overviewLive(c echo.Context) error { return s.live.serve(c, ove
 // serve is one stream, until the reader goes, their session ends, or the
 // server shuts down.
 func (h *hub) serve(c echo.Context, id int64) error {
-	news, err := h.join(id)
+	key := topicOf(c, id)
+	news, err := h.join(key)
 	if err != nil {
 		return tooManyStreams(err)
 	}
-	defer h.leave(id, news)
+	defer h.leave(key, news)
 	startStream(c)
 	beat := time.NewTicker(h.server.cfg.beat)
 	defer beat.Stop()
@@ -44,6 +47,11 @@ func (h *hub) serve(c echo.Context, id int64) error {
 			return nil // Done; or the reader is gone or too slow; the stream ends either way.
 		}
 	}
+}
+
+// topicOf is a topic in the language of who asks.
+func topicOf(c echo.Context, id int64) topicKey {
+	return topicKey{id: id, lang: views.LanguageFor(c.Request().Header.Get("Accept-Language"))}
 }
 
 func (h *hub) send(c echo.Context, data []byte) error {

@@ -123,7 +123,7 @@ func (s *Server) askVendor(c echo.Context) error {
 	if err := parseForm(r); err != nil {
 		return err
 	}
-	picked, err := pickedIDs(r.PostForm, "job")
+	picked, err := pickedIDs(r.Context(), r.PostForm, "job")
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,9 @@ func (s *Server) askVendor(c echo.Context) error {
 			return fmt.Errorf("ask about job %d: %w", job, err)
 		}
 	}
-	level, text := "success", "The vendor is being asked about "+views.Jobs(len(jobs))+". What it answers shows here as soon as it has come."
+	level, text := "success", views.Counted(ctx, views.Known(int64(len(jobs))),
+		"The vendor is being asked about %s job. What it answers shows here as soon as it has come.",
+		"The vendor is being asked about %s jobs. What it answers shows here as soon as it has come.")
 	if len(jobs) == 0 {
 		level, text = "info", "Nothing was asked: tick items that are stuck."
 	}

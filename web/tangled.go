@@ -2,13 +2,17 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"html"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"rollcall/views"
 )
 
 // errTangled reports Markdown that would take too long, or too much memory, to
@@ -17,7 +21,10 @@ import (
 var errTangled = errors.New("the Markdown is too tangled to lay out")
 
 // tangledNote stands in place of such a text.
-const tangledNote = "<p><em>This text is too tangled to be laid out. Its source is under Markdown, and it can be downloaded.</em></p>"
+func tangledNote(ctx context.Context) string {
+	note := views.Textf(ctx, "This text is too tangled to be laid out. Its source is under Markdown, and it can be downloaded.")
+	return "<p><em>" + html.EscapeString(note) + "</em></p>"
+}
 
 // Bounds of what is laid out, far beyond what people write.
 const (

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"fmt"
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,7 +13,7 @@ import (
 
 // timeline merges what was written down of a job with its call, what was
 // delivered, and what it stored; oldest first.
-func timeline(story *store.JobStory) []views.TimelineEvent {
+func timeline(ctx context.Context, story *store.JobStory) []views.TimelineEvent {
 	events := make([]views.TimelineEvent, 0, len(story.Events)+len(story.Deliveries)+4)
 	for i := range story.Events {
 		e := &story.Events[i]
@@ -22,23 +22,20 @@ func timeline(story *store.JobStory) []views.TimelineEvent {
 	}
 	if called := story.CalledAt; called != nil {
 		events = append(events, views.TimelineEvent{
-			At: *called, Kind: "called", Title: "Vendor called", Detail: fmt.Sprintf("call %d", story.CallNo),
+			At: *called, Kind: "called", Title: "Vendor called", Detail: views.Textf(ctx, "call %d", story.CallNo),
 		})
 	}
 	for i := range story.Deliveries {
 		d := &story.Deliveries[i]
 		events = append(events, views.TimelineEvent{
-			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: "Delivery " + string(d.Verdict),
-			Detail: fmt.Sprintf("%s, answered %d", d.EventType, d.Status), Path: "/deliveries/" + idText(d.ID),
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: views.Textf(ctx, "Delivery %s", d.Verdict),
+			Detail: views.Textf(ctx, "%s, answered %d", d.EventType, d.Status), Path: "/deliveries/" + idText(d.ID),
 		})
 	}
 	for _, share := range story.Stored {
-		detail := number(share.Items) + " results"
-		if share.Items == 1 {
-			detail = "1 result"
-		}
 		events = append(events, views.TimelineEvent{
-			At: share.At, Kind: "stored", Net: string(share.Net), Title: "Stored", Detail: detail,
+			At: share.At, Kind: "stored", Net: string(share.Net), Title: "Stored",
+			Detail: views.Counted(ctx, views.Known(share.Items), "%s result", "%s results"),
 		})
 	}
 	slices.SortStableFunc(events, byTime)

@@ -46,7 +46,7 @@ func (s *Server) tryNow(c echo.Context) error {
 		Text: props.URL, CreatedBy: &by, Options: options, Token: props.Once,
 	})
 	if invalid, ok := errors.AsType[*pipeline.InvalidSubmission](err); ok {
-		props.Errors = oneLineErrors(invalid)
+		props.Errors = oneLineErrors(c.Request().Context(), invalid)
 		return s.showTry(c, http.StatusUnprocessableEntity, props)
 	}
 	if err != nil {

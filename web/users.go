@@ -67,7 +67,7 @@ func (s *Server) inviteUser(c echo.Context) error {
 	name := field(c, "name", 4*longestName)
 	role, wrong := roleField(c)
 	props := views.UsersProps{Name: name, Role: string(role), Errors: views.Errors{}}
-	if text := CheckName(name); text != "" {
+	if text := CheckName(c.Request().Context(), name); text != "" {
 		props.Errors["name"] = text
 	}
 	if wrong != "" {

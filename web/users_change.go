@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,14 +84,19 @@ func (s *Server) setRole(c echo.Context) error {
 	if wrong != "" {
 		return s.showUser(c, http.StatusUnprocessableEntity, u, views.Errors{"role": wrong})
 	}
-	return s.changed(c, u, s.store.SetRole(c.Request().Context(), u.ID, role, s.now()), u.Name+" is "+withArticle(role)+" now.")
+	return s.changed(c, u, s.store.SetRole(c.Request().Context(), u.ID, role, s.now()), roleSet(c.Request().Context(), u.Name, role))
 }
 
-func withArticle(role store.Role) string {
-	if role == store.RoleOperator || role == store.RoleAdmin || role == store.RoleAnalyst {
-		return "an " + string(role)
+func roleSet(ctx context.Context, name string, role store.Role) string {
+	switch role {
+	case store.RoleAdmin:
+		return views.Textf(ctx, "%s is an admin now.", name)
+	case store.RoleOperator:
+		return views.Textf(ctx, "%s is an operator now.", name)
+	case store.RoleAnalyst:
+		return views.Textf(ctx, "%s is an analyst now.", name)
 	}
-	return string(role)
+	return views.Textf(ctx, "%s is %s now.", name, role)
 }
 
 // disableUser is POST /users/{id}/disable.
@@ -99,7 +105,9 @@ func (s *Server) disableUser(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.changed(c, u, s.store.DisableUser(c.Request().Context(), u.ID, s.now()), u.Name+" is signed out everywhere, and can't sign in.")
+	ctx := c.Request().Context()
+	text := views.Textf(ctx, "%s is signed out everywhere, and can't sign in.", u.Name)
+	return s.changed(c, u, s.store.DisableUser(ctx, u.ID, s.now()), text)
 }
 
 // enableUser is POST /users/{id}/enable.
@@ -108,16 +116,18 @@ func (s *Server) enableUser(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.changed(c, u, s.store.EnableUser(c.Request().Context(), u.ID, s.now()), u.Name+" can sign in again.")
+	ctx := c.Request().Context()
+	return s.changed(c, u, s.store.EnableUser(ctx, u.ID, s.now()), views.Textf(ctx, "%s can sign in again.", u.Name))
 }
 
 // changed answers a change of a person.
 func (s *Server) changed(c echo.Context, u *store.User, err error, text string) error {
 	switch {
 	case errors.Is(err, store.ErrLastAdmin):
-		return s.flashTo(c, userPath(u), "danger", u.Name+" is the last active admin: make somebody else an admin first. Nothing was changed.")
+		text = views.Textf(c.Request().Context(), "%s is the last active admin: make somebody else an admin first. Nothing was changed.", u.Name)
+		return s.flashTo(c, userPath(u), "danger", text)
 	case errors.Is(err, store.ErrStale):
-		return s.flashTo(c, userPath(u), "danger", "The account is disabled. Enable it first; nothing was changed.")
+		return s.flashTo(c, userPath(u), "danger", "The account is disabled. Enable it first: nothing was changed.")
 	case err != nil:
 		return whoMay(err)
 	}
@@ -143,13 +153,14 @@ func (s *Server) signOutUser(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.store.EndUserSessions(c.Request().Context(), u.ID, s.now())
+	ctx := c.Request().Context()
+	n, err := s.store.EndUserSessions(ctx, u.ID, s.now())
 	if err == nil && u.ID == personOf(c).ID {
 		return s.leave(c)
 	}
-	text := fmt.Sprintf("%s is signed out everywhere: %d sessions ended.", u.Name, n)
+	text := views.Textf(ctx, "%s is signed out everywhere: %d sessions ended.", u.Name, n)
 	if n == 1 {
-		text = u.Name + " is signed out: one session ended."
+		text = views.Textf(ctx, "%s is signed out: one session ended.", u.Name)
 	}
 	return s.changed(c, u, err, text)
 }

@@ -218,9 +218,9 @@ func (s *Server) registerWebhooks(c echo.Context) error {
 	for _, w := range hooks {
 		switch w.State {
 		case store.WebhookPaused:
-			level, text = "info", "Every event has a webhook. The one for "+w.EventType+" is paused."
+			level, text = "info", views.Textf(ctx, "Every event has a webhook. The one for %s is paused.", w.EventType)
 		case store.WebhookInactive, store.WebhookMoved:
-			level, text = "warning", "Every event has a webhook. The one for "+w.EventType+" needs a repair."
+			level, text = "warning", views.Textf(ctx, "Every event has a webhook. The one for %s needs a repair.", w.EventType)
 		case store.WebhookRegistering, store.WebhookLive, store.WebhookRotating, store.WebhookSecretUnknown, store.WebhookGone, store.WebhookRemoved:
 		}
 	}
@@ -273,7 +273,7 @@ func (s *Server) adoptWebhook(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("adopt a webhook: %w", err)
 	}
-	text := "Adopted. Its deliveries come here now; send one to see that the secret is right."
+	text := "Adopted. Its deliveries come here now: send one to see that the secret is right."
 	if w.State == store.WebhookPaused {
 		text = "Adopted. It is switched off at the vendor, and stays so until you resume it."
 	}

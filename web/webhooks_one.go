@@ -48,7 +48,7 @@ func (s *Server) showWebhook(c echo.Context, status int, w *store.Webhook, typed
 	_, fixed := s.pipeline.FormInUse(w.SignatureForm)
 	props := views.WebhookProps{
 		Webhook: rows[0], Since: w.StateAt, CheckedAt: orZero(w.CheckedAt), Description: w.Description, FormFixed: fixed,
-		Points: formPoints(rows[0].Form), SendURL: s.sendURL(), SendWhat: sendWhat(w.EventType),
+		Points: formPoints(rows[0].Form), SendURL: s.sendURL(), SendWhat: sendWhat(c.Request().Context(), w.EventType),
 	}
 	if props.Counted, err = s.refusedCounts(c.Request().Context(), w.ID); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *Server) showWebhook(c echo.Context, status int, w *store.Webhook, typed
 	if typed != nil {
 		typed(&props)
 	}
-	if props.Layout, err = s.layout(c, "Webhook for "+w.EventType, views.SectionWebhooks); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(c.Request().Context(), "Webhook for %s", w.EventType), views.SectionWebhooks); err != nil {
 		return err
 	}
 	return render(c, status, views.Webhook(props))
@@ -106,7 +106,7 @@ func (s *Server) resumeWebhook(c echo.Context) error {
 
 // repairWebhook is POST /webhooks/{id}/repair.
 func (s *Server) repairWebhook(c echo.Context) error {
-	return s.changeWebhook(c, "Repaired. It is at the vendor as it should be; send one to see that it works.", s.pipeline.RepairWebhook)
+	return s.changeWebhook(c, "Repaired. It is at the vendor as it should be: send one to see that it works.", s.pipeline.RepairWebhook)
 }
 
 // removeWebhook is POST /webhooks/{id}/remove. A second press finds it removed.
@@ -127,7 +127,8 @@ func (s *Server) removeWebhook(c echo.Context) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("remove webhook %d: %w", w.ID, err)
 	}
-	return s.leaveNote(c, "success", "The webhook for "+w.EventType+" is removed, here and at the vendor.", webhooksPath)
+	text := views.Textf(c.Request().Context(), "The webhook for %s is removed, here and at the vendor.", w.EventType)
+	return s.leaveNote(c, "success", text, webhooksPath)
 }
 
 // describeWebhook is POST /webhooks/{id}/describe.

@@ -322,7 +322,7 @@ func TestHops(t *testing.T) {
 	} {
 		tr := &trail{hook: hook, job: &c.job, came: c.came, refused: c.refused, now: now, address: "https://desk.example/"}
 		var got []string
-		for _, hop := range tr.hops() {
+		for _, hop := range tr.hops(t.Context()) {
 			word := hop.State[:1]
 			if len(hop.Reasons) > 0 {
 				word += "!"
@@ -332,16 +332,16 @@ func TestHops(t *testing.T) {
 		if end := tr.pageEnd(); (end.How != "") != (c.job.ItemState == store.ItemFailed && c.job.AcceptedAt != nil) {
 			t.Errorf("%s: got the end %+v", name, end)
 		}
-		if strings.Join(got, " ") != c.want || tr.ended() != c.ended {
-			t.Errorf("%s: got %q, ended %v, want %q, %v", name, strings.Join(got, " "), tr.ended(), c.want, c.ended)
+		if strings.Join(got, " ") != c.want || tr.ended(t.Context()) != c.ended {
+			t.Errorf("%s: got %q, ended %v, want %q, %v", name, strings.Join(got, " "), tr.ended(t.Context()), c.want, c.ended)
 		}
 	}
 	paused := &trail{hook: &store.Webhook{ID: 3, State: store.WebhookPaused}, job: &polled, now: now}
-	if reasons := paused.received().Reasons; !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "paused by now") }) {
+	if reasons := paused.received(t.Context()).Reasons; !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "paused by now") }) {
 		t.Errorf("got %q, want that it is paused", reasons)
 	}
 	forgotten := &trail{hook: hook, job: &accepted, now: now.Add(time.Hour)}
-	if !forgotten.ended() {
+	if !forgotten.ended(t.Context()) {
 		t.Error("a test is followed for ever")
 	}
 }

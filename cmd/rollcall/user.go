@@ -36,10 +36,10 @@ type userAddCmd struct {
 
 // Run adds a user.
 func (c *userAddCmd) Run(ctx context.Context, a *app) error {
-	if text := web.CheckName(c.Name); text != "" {
+	if text := web.CheckName(ctx, c.Name); text != "" {
 		return fmt.Errorf("user %q: %s", c.Name, text)
 	}
-	password, made, err := choosePassword(a.in, c.PasswordStdin)
+	password, made, err := choosePassword(ctx, a.in, c.PasswordStdin)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *stack) addUser(ctx context.Context, name string, role store.Role, passw
 }
 
 // choosePassword reads a password, or makes one; the second result says which.
-func choosePassword(in io.Reader, read bool) (string, bool, error) {
+func choosePassword(ctx context.Context, in io.Reader, read bool) (string, bool, error) {
 	if !read {
 		return randomPassword(), true, nil
 	}
@@ -73,7 +73,7 @@ func choosePassword(in io.Reader, read bool) (string, bool, error) {
 		return "", false, fmt.Errorf("read the password: %w", err)
 	}
 	password := strings.TrimRight(line, "\r\n")
-	if text := web.CheckPassword(password); text != "" {
+	if text := web.CheckPassword(ctx, password); text != "" {
 		return "", false, errors.New(text)
 	}
 	return password, false, nil

@@ -38,7 +38,7 @@ type userInviteCmd struct {
 
 // Run prints a one-time link, this once: what is kept is a hash.
 func (c *userInviteCmd) Run(ctx context.Context, a *app) error {
-	if text := web.CheckName(c.Name); text != "" {
+	if text := web.CheckName(ctx, c.Name); text != "" {
 		return fmt.Errorf("user %q: %s", c.Name, text)
 	}
 	return a.withStore(ctx, func(ctx context.Context, s *stack) error {
@@ -129,7 +129,7 @@ func (c *userPasswordCmd) Run(ctx context.Context, a *app) error {
 			return a.tellLink("the password of "+u.Name+" is reset", token, in)
 		})
 	}
-	password, made, err := choosePassword(a.in, c.PasswordStdin)
+	password, made, err := choosePassword(ctx, a.in, c.PasswordStdin)
 	if err != nil {
 		return err
 	}
