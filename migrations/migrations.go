@@ -188,6 +188,7 @@ func open(dsn string) (*bun.DB, error) {
 		return nil, fmt.Errorf("database address: %w", err)
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	cfg.RuntimeParams["standard_conforming_strings"] = "on" // As the files are written, whatever the database is set to.
 	return bun.NewDB(stdlib.OpenDB(*cfg), pgdialect.New()), nil
 }
 

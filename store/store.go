@@ -70,6 +70,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	cfg.ConnConfig.Tracer = c.Tracer
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "rollcall"
+	// Values become literals here, in which a backslash is none but itself: a
+	// database that is set otherwise would let a text out of its quotes.
+	cfg.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		// Compiling a plan takes longer than any of ours takes to run. Not every
 		// pooler lets a connection begin with this.
