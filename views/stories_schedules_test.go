@@ -62,7 +62,7 @@ func scheduleStories() []story {
 		"name": "The name is over 200 characters.", "cron": `The hour cannot be "25": give 0 to 23, as one, a range such as 1-5, a list with commas, or *.`,
 		"zone": "No time zone is called " + hostile + "; they are named like Europe/Berlin.",
 	}
-	wrong.Next = views.NextRuns{Problem: "Cron: " + wrong.Errors["cron"]}
+	wrong.Next = views.NextRuns{Problem: wrong.Errors["cron"]}
 	return []story{
 		{"schedules", views.Schedules(views.SchedulesProps{Layout: list, Rows: rows, Pager: views.Pager{Older: "/schedules?from=abc"}})},
 		{"schedules-none", views.Schedules(views.SchedulesProps{Layout: list})},

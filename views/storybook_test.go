@@ -18,12 +18,14 @@ import (
 	"golang.org/x/net/html"
 
 	"rollcall/static"
+	"rollcall/views"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	views.Teach(webSays())
 	goleak.VerifyTestMain(m)
 }
 

@@ -100,7 +100,7 @@ func TestFiguresOfTheOverview(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", at, text, want)
 		}
 	}
-	lasts := b.clock.now().Add(3 * 24 * time.Hour).UTC().Format("2 January 2006") // 7,000 a week, 3,000 left.
+	lasts := b.clock.now().Add(3 * 24 * time.Hour).UTC().Format("2 Jan 2006") // 7,000 a week, 3,000 left.
 	if text := got.text("[data-testid=quota]"); !strings.Contains(text, "3,000 left of 10,000") || !strings.Contains(text, lasts) {
 		t.Errorf("quota: %q, want until %s", text, lasts)
 	}
