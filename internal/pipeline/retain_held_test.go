@@ -68,7 +68,7 @@ func (r *rig) held(batch int64, log *logged) {
 		if n := r.marks(ctx, 10); n != 0 {
 			r.t.Errorf("while batches are held: %d marked", n)
 		}
-		r.leaves(log, "while batches are held")
+		r.leaves(ctx, log, "while batches are held")
 		return nil
 	})
 	if err != nil {
@@ -82,15 +82,15 @@ func (r *rig) held(batch int64, log *logged) {
 	if _, err := locked.ExecContext(r.t.Context(), `SELECT FROM batches WHERE id = $1 FOR UPDATE`, batch); err != nil {
 		r.t.Fatal(err)
 	}
-	r.leaves(log, "while its row is locked")
+	r.leaves(r.t.Context(), log, "while its row is locked")
 }
 
 // leaves wants a run of retention that marks nothing to say so, once.
-func (r *rig) leaves(log *logged, what string) {
+func (r *rig) leaves(ctx context.Context, log *logged, what string) {
 	r.t.Helper()
 	before := len(log.lines("the next run tries them again", "batches=1"))
-	if got := r.retain(); got != (pipeline.Kept{}) {
-		r.t.Errorf("%s: %+v", what, got)
+	if got, err := r.pipe.Retain(ctx); err != nil || got != (pipeline.Kept{}) {
+		r.t.Errorf("%s: %+v, %v", what, got, err)
 	}
 	if n := len(log.lines("the next run tries them again", "batches=1")) - before; n != 1 {
 		r.t.Errorf("%s: the log says so %d times", what, n)
