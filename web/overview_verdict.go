@@ -201,10 +201,11 @@ func happenedRow(ctx context.Context, h *store.Happening) views.HappenedRow {
 // replayHappened is how far a replay has come. One whose jobs had all settled
 // before has not failed at any.
 func replayHappened(ctx context.Context, h *store.Happening) string {
+	state := replayWord(ctx, store.ReplayState(h.State))
 	if h.M <= 0 {
-		return views.Textf(ctx, "Replay %d is %s: no job was left to settle", h.ID, h.State)
+		return views.Textf(ctx, "Replay %d is %s: no job was left to settle", h.ID, state)
 	}
-	return views.Textf(ctx, "Replay %d is %s: it settled %s of the %s that had not settled before", h.ID, h.State, number(h.N),
+	return views.Textf(ctx, "Replay %d is %s: it settled %s of the %s that had not settled before", h.ID, state, number(h.N),
 		views.Counted(ctx, views.Known(h.M), "%s job", "%s jobs"))
 }
 

@@ -122,7 +122,7 @@ func jobMoments(ctx context.Context, story *store.JobStory) []views.TimelineEven
 	for i := range story.Deliveries {
 		d := &story.Deliveries[i]
 		e := views.TimelineEvent{
-			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: views.Textf(ctx, "Delivery %s", d.Verdict),
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: verdictTitle(ctx, d.Verdict),
 			Detail: deliveryWords(ctx, d), Path: "/deliveries/" + idText(d.ID),
 		}
 		if !told && d.Verdict == store.VerdictAccepted {

@@ -116,6 +116,7 @@ func TestEveryRouteAnswersAsItsTableSays(t *testing.T) {
 	if got := b.ask(t, all.in[2], http.MethodGet, "/no/such/page", nil); got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "<h1") {
 		t.Errorf("unknown page: got %d, want 404 as a page", got.Code)
 	}
+	b.speaksItsReadersLanguage(t, all.in[2], things)
 	for _, r := range b.server.routes() {
 		if r.who >= analysts && strings.Contains(r.path, ":") {
 			b.wantForeign(t, r, things, all)

@@ -195,7 +195,7 @@ func (t *trail) noEvent() bool {
 func (t *trail) whyNothingCame(ctx context.Context) []string {
 	var reasons []string
 	if t.hook.State != store.WebhookLive && t.hook.State != store.WebhookRotating {
-		reasons = append(reasons, views.Textf(ctx, "The webhook is %s by now.", hookState(t.hook.State)))
+		reasons = append(reasons, views.Textf(ctx, "The webhook is %s by now.", hookWord(ctx, t.hook.State)))
 	}
 	if n := len(t.refused); n > 0 {
 		reasons = append(reasons, views.Textf(ctx, "It may be among the requests that this endpoint refused meanwhile: the last was answered %d (%s).",
@@ -249,12 +249,12 @@ func (t *trail) settled(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Settled", State: hopAhead}
 	if t.job.EndedAt != nil {
 		hop.At, hop.State = *t.job.EndedAt, hopDone
-		hop.Detail = views.Textf(ctx, "by %s", t.job.SettleNet)
+		hop.Detail = views.Textf(ctx, "by %s", netWord(ctx, t.job.SettleNet))
 		switch {
 		case t.job.JobState != store.JobSettled:
 			hop.State, hop.Detail = hopFailed, t.whyFailed()
 		case t.job.SettleNet != store.NetWebhook && !t.noEvent():
-			hop.Detail = views.Textf(ctx, "by %s, which was there before the webhook", t.job.SettleNet)
+			hop.Detail = views.Textf(ctx, "by %s, which was there before the webhook", netWord(ctx, t.job.SettleNet))
 		}
 		return hop
 	}
@@ -277,7 +277,7 @@ func (t *trail) stored(ctx context.Context) views.Hop {
 	hop := views.Hop{Title: "Stored", State: hopAhead, Path: "/items/" + idText(t.job.ItemID)}
 	switch t.job.ItemState {
 	case store.ItemStored:
-		hop.State, hop.Detail = hopDone, views.Textf(ctx, "by %s", t.job.ItemNet)
+		hop.State, hop.Detail = hopDone, views.Textf(ctx, "by %s", netWord(ctx, t.job.ItemNet))
 	case store.ItemFailed, store.ItemCancelled:
 		hop.State, hop.Detail = hopFailed, t.job.ItemError
 	case store.ItemOutstanding:

@@ -110,51 +110,73 @@ func catalog(t *testing.T) map[string]bool {
 // untold are the literals below a node that look like English and are no text of the catalog: parts that are joined to
 // values, and whole ones. What is only compared or logged is told to nobody.
 func untold(below ast.Node, known map[string]bool) []*ast.BasicLit {
-	var found []*ast.BasicLit
-	check := func(e ast.Expr, looksSo *regexp.Regexp, whole bool) bool {
-		text, first := constantText(e)
-		if first == nil {
-			return false
-		}
-		if looksSo.MatchString(verbs.ReplaceAllString(text, "%")) && !(whole && known[text]) {
-			found = append(found, first)
-		}
-		return true
-	}
-	var parts func(e ast.Expr)
-	look := func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ImportSpec, *ast.Field:
-			return false
-		case *ast.CallExpr:
-			return !logs(n)
-		case *ast.BinaryExpr:
-			if n.Op == token.ADD {
-				parts(n)
-				return false
-			}
-		case *ast.BasicLit:
-			check(n, wholeEnglish, true)
-		}
-		return true
-	}
-	parts = func(e ast.Expr) {
-		if check(e, wholeEnglish, true) {
-			return
-		}
-		b, ok := e.(*ast.BinaryExpr)
-		if !ok || b.Op != token.ADD {
-			ast.Inspect(e, look)
-			return
-		}
-		for _, side := range []ast.Expr{b.X, b.Y} {
-			if !check(side, partEnglish, false) {
-				parts(side)
+	f := &finder{known: known}
+	ast.Inspect(below, f.look)
+	return f.found
+}
+
+// finder walks a tree and keeps what it finds.
+type finder struct {
+	known map[string]bool
+	found []*ast.BasicLit
+}
+
+// look is what ast.Inspect calls.
+func (f *finder) look(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.ImportSpec, *ast.Field:
+		return false
+	case *ast.CallExpr:
+		if of, name := called(n); of == "fmt" && strings.Contains(name, "rint") {
+			for _, arg := range n.Args {
+				f.part(arg)
 			}
 		}
+		return !logs(n)
+	case *ast.BinaryExpr:
+		if n.Op == token.ADD {
+			f.sum(n)
+			return false
+		}
+	case *ast.BasicLit:
+		f.whole(n)
 	}
-	ast.Inspect(below, look)
-	return found
+	return true
+}
+
+// sum looks at what is joined.
+func (f *finder) sum(e ast.Expr) {
+	if f.whole(e) {
+		return
+	}
+	b, ok := e.(*ast.BinaryExpr)
+	if !ok || b.Op != token.ADD {
+		ast.Inspect(e, f.look)
+		return
+	}
+	for _, side := range []ast.Expr{b.X, b.Y} {
+		if !f.part(side) {
+			f.sum(side)
+		}
+	}
+}
+
+// whole looks at a text by itself; false when it isn't a constant.
+func (f *finder) whole(e ast.Expr) bool {
+	text, first := constantText(e)
+	if first != nil && !f.known[text] && wholeEnglish.MatchString(verbs.ReplaceAllString(text, "%")) {
+		f.found = append(f.found, first)
+	}
+	return first != nil
+}
+
+// part looks at a text that values stand beside, or in: no catalog makes it whole.
+func (f *finder) part(e ast.Expr) bool {
+	text, first := constantText(e)
+	if first != nil && partEnglish.MatchString(verbs.ReplaceAllString(text, "%")) {
+		f.found = append(f.found, first)
+	}
+	return first != nil
 }
 
 // What looks like English: several words, or one with a capital; and of what is joined to a value, also a word beside a
@@ -167,24 +189,30 @@ var (
 
 // logs reports a call whose texts are for the log, or for programs.
 func logs(call *ast.CallExpr) bool {
-	f, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	of := ""
-	if name, ok := f.X.(*ast.Ident); ok {
-		of = name.Name
-	}
-	switch of + "." + f.Sel.Name {
+	of, name := called(call)
+	switch of + "." + name {
 	case "fmt.Errorf", "errors.New", "regexp.MustCompile":
 		return true
 	}
-	switch f.Sel.Name {
+	switch name {
 	case "Set", "Get", // Of headers and addresses.
 		"ErrorContext", "WarnContext", "InfoContext", "LogAttrs", "Format", "ParseInLocation":
 		return true
 	}
 	return of == "slog"
+}
+
+// called is the name of a function, and of what it belongs to.
+func called(call *ast.CallExpr) (string, string) {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return "", ""
+	}
+	of, _ := f.X.(*ast.Ident)
+	if of == nil {
+		return "", f.Sel.Name
+	}
+	return of.Name, f.Sel.Name
 }
 
 // constantText is the text of a literal or of several that are joined, and the first of them; nil when it is neither.

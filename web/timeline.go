@@ -28,7 +28,7 @@ func timeline(ctx context.Context, story *store.JobStory) []views.TimelineEvent 
 	for i := range story.Deliveries {
 		d := &story.Deliveries[i]
 		events = append(events, views.TimelineEvent{
-			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: views.Textf(ctx, "Delivery %s", d.Verdict),
+			At: d.ReceivedAt, Kind: "delivery", Net: string(store.NetWebhook), Title: verdictTitle(ctx, d.Verdict),
 			Detail: views.Textf(ctx, "%s, answered %d", d.EventType, d.Status), Path: "/deliveries/" + idText(d.ID),
 		})
 	}
