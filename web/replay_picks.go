@@ -62,7 +62,7 @@ func (s *Server) replayPicks(c echo.Context, values url.Values) (*replayPicked, 
 	case len(rows)+len(jobs) > maxPicked:
 		return nil, tooManyPicked(ctx)
 	case len(rows)+len(jobs) > 0:
-		err := p.ticked(ctx, rows, jobs)
+		err := p.ticked(rows, jobs)
 		return p, err
 	case values.Get(pickFrom) == fromLog:
 		err := s.wholeLog(c, p, values)
@@ -77,7 +77,7 @@ func (s *Server) replayPicks(c echo.Context, values url.Values) (*replayPicked, 
 
 // ticked reads rows: a number is a delivery of ours, anything with dots a line
 // of the vendor's log.
-func (p *replayPicked) ticked(ctx context.Context, rows, jobs []string) error {
+func (p *replayPicked) ticked(rows, jobs []string) error {
 	for _, text := range rows {
 		if id, err := strconv.ParseInt(text, 10, 64); err == nil && id > 0 {
 			p.picks.DeliveryIDs = append(p.picks.DeliveryIDs, id)
