@@ -117,6 +117,11 @@ func dateText(ctx context.Context, t time.Time) string {
 	return Textf(ctx, "%d %s %d", t.Day(), tr(ctx, monthName(t.Month())), t.Year())
 }
 
+// clockText is a time on the clock that it is of: "Mon 30 Nov 2026, 15:02 CET".
+func clockText(ctx context.Context, t time.Time) string {
+	return Textf(ctx, "%s %d %s %d, %s", tr(ctx, weekdayName(t.Weekday())), t.Day(), tr(ctx, monthName(t.Month())), t.Year(), t.Format("15:04 MST"))
+}
+
 // weekdayName is short; the catalog has each of them.
 func weekdayName(day time.Weekday) string {
 	switch day {

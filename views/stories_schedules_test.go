@@ -12,7 +12,7 @@ func nextRuns() views.NextRuns {
 	next := views.NextRuns{When: "Every Monday and Thursday at 06:30", Zone: "Europe/Berlin"}
 	for _, day := range []int{1, 4, 8, 11, 15} {
 		at := now().Add(time.Duration(day) * 24 * time.Hour)
-		next.Times = append(next.Times, views.NextRun{At: at, There: at.In(time.FixedZone("CET", 3600)).Format("Mon 2 Jan 2006, 15:04 MST")})
+		next.Times = append(next.Times, views.NextRun{At: at.In(time.FixedZone("CET", 3600))})
 	}
 	return next
 }

@@ -30,8 +30,8 @@ var (
 )
 
 // dataWord is a number with its unit; what has a digit, an underscore or a dot in it, as ids, hosts and addresses do; a
-// code in capitals; a time zone; or a day on the clock of a schedule, which package web writes out.
-var dataWord = regexp.MustCompile(`[MTWFS][a-z]{2} \d+ [A-Z][a-z]{2} \d{4}, \d\d:\d\d [A-Z]+|[−<>+]?\d[\d.,]*( ?(B|kB|MB|GB|ms|s|min|h|d|%))?(\s|$)|` +
+// code in capitals; or a time zone.
+var dataWord = regexp.MustCompile(`[−<>+]?\d[\d.,]*( ?(B|kB|MB|GB|ms|s|min|h|d|%))?(\s|$)|` +
 	`\S*[\d_]\S*|\S*\pL\.\pL\S*|\S*://\S*|\b[A-Z]{5,}\b|[A-Z]\w+/[A-Z]\w+|\bUTC\b`)
 
 // data is what else the stories have of names, and of words of the vendor and of other machines.

@@ -158,7 +158,7 @@ func (s *Server) nextRuns(c echo.Context, cron, zone string) views.NextRuns {
 	}
 	for _, at := range times.Following(s.now(), nextShown) {
 		next.Times = append(next.Times, views.NextRun{
-			At: at, There: at.In(place).Format("Mon 2 Jan 2006, 15:04 MST"), Here: personOf(c).TimeZone == zone,
+			At: at.In(place), Here: personOf(c).TimeZone == zone,
 		})
 	}
 	return next
