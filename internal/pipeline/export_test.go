@@ -98,3 +98,32 @@ func (p *Pipeline) SettleTogether(ctx context.Context, looks ...Look) []error {
 	committing.Wait()
 	return errs
 }
+
+// AcceptTogether records that the vendor accepted the jobs' calls under the ids,
+// all in one group. The pipeline must not be started.
+func (p *Pipeline) AcceptTogether(ctx context.Context, ids map[int64]string) map[int64]error {
+	var answering, committing sync.WaitGroup
+	var mu sync.Mutex
+	errs := map[int64]error{}
+	for id, vendorID := range ids {
+		answering.Go(func() {
+			job, err := p.store.Job(ctx, id)
+			if err == nil {
+				err = p.recordAccepted(ctx, job, accepted{id: vendorID, status: "queued"})
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			errs[id] = err
+		})
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for len(p.acceptances.queue) < len(ids) {
+		<-tick.C
+	}
+	p.acceptances.start(&committing)
+	answering.Wait()
+	p.acceptances.stop()
+	committing.Wait()
+	return errs
+}

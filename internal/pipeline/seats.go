@@ -3,10 +3,20 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
+
+	"github.com/riverqueue/river"
 )
 
 const (
+	// turnWait is how long a task waits for its turn at the vendor before it goes
+	// back to the queue: what it asks then still fits into its time.
+	turnWait = 5 * time.Second
+	// besideCalls is how many more tasks run than may be calling: those that wait
+	// for a commit that they share. The more of them, the fewer the commits.
+	besideCalls = 64
 	// preflightSeats is how many preflights a process reads or submits at once:
 	// each holds its lines, or a connection to the database, for as long as it
 	// takes.
@@ -48,4 +58,17 @@ func (s *seats) take(ctx context.Context) (func(), error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// turnAtVendor takes one of the places of those who call the vendor; when none
+// comes free, the task goes back to the queue. It may be left early, and twice.
+func (p *Pipeline) turnAtVendor(ctx context.Context, places *seats) (func(), error) {
+	leave, err := places.take(ctx)
+	if errors.Is(err, ErrBusy) {
+		return nil, river.JobSnooze(turnWait/2 + jitter(turnWait))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("wait for a turn at the vendor: %w", err)
+	}
+	return sync.OnceFunc(leave), nil
 }
