@@ -15,9 +15,10 @@ import (
 	"rollcall/store"
 )
 
-// Bounds of one run of settle; what is left goes on in the next run.
+// Bounds of one run of settle; what is left goes on in the next run, which may
+// be a second later. So many pages are those of a job of 1,000 URLs.
 const (
-	slicePages = 5
+	slicePages = 20
 	sliceTime  = 8 * time.Second
 	// completeReads is how many whole reads must miss an item before it fails.
 	completeReads = 2
