@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"rollcall/internal/geonode"
 	"rollcall/store"
@@ -67,7 +68,7 @@ func (p *Pipeline) dispatch(ctx context.Context, task *river.Job[dispatchArgs]) 
 	}
 	switch job.State {
 	case store.JobIntended:
-		return p.callFor(ctx, job)
+		return p.callFor(ctx, job, task.JobRow)
 	case store.JobCalling:
 		return p.holderGone(ctx, job)
 	case store.JobUncertain, store.JobAccepted, store.JobSettled, store.JobGivenUp, store.JobRefused,
@@ -114,7 +115,7 @@ func (p *Pipeline) holderGone(ctx context.Context, job *store.Job) error {
 	return p.queue.adopt(ctx, []int64{job.ID})
 }
 
-func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
+func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.JobRow) error {
 	if err := p.turn(ctx); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 		_, _, err := p.withdraw(ctx, store.Scope{JobIDs: []int64{job.ID}}, "withdrawn", why)
 		return err
 	}
-	leave, err := p.turnAtVendor(ctx, p.calls)
+	leave, err := p.turnAtVendor(ctx, p.calls, task)
 	if err != nil {
 		return err
 	}

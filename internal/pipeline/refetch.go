@@ -52,7 +52,7 @@ func (p *Pipeline) refetch(ctx context.Context, task *river.Job[refetchArgs]) er
 	if err != nil {
 		return err
 	}
-	leave, err := p.turnAtVendor(ctx, p.looks)
+	leave, err := p.turnAtVendor(ctx, p.looks, task.JobRow)
 	if err != nil {
 		return err
 	}

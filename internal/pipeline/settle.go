@@ -55,7 +55,7 @@ type settling struct {
 // results. It is the only writer of outcomes. A wake that comes while it runs
 // moves wake_seq, which its closing compare sees, and it looks again at once.
 func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) error {
-	leave, err := p.turnAtVendor(ctx, p.looks)
+	leave, err := p.turnAtVendor(ctx, p.looks, task.JobRow)
 	if err != nil {
 		return err
 	}
