@@ -15,7 +15,8 @@ func callingRig(t *testing.T, n int) (*rig, []int64, *pipeline.Pipeline) {
 	r, jobs := completedRig(t, n)
 	r.exec(`UPDATE jobs SET state = 'calling', vendor_job_id = NULL, accepted_at = NULL, lease_until = now() + interval '1 hour'`)
 	r.exec(`DELETE FROM job_events`)
-	return r, jobs, r.newPipeline(setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	other := r.newPipeline(setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
+	return r, jobs, other
 }
 
 func newIDs(jobs []int64) map[int64]string {
