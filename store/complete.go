@@ -30,9 +30,8 @@ type Completion struct {
 // one order, and says how they stand. What a job carries no more, or was never
 // there, keeps an empty state.
 func (t Tx) LockCompletions(ctx context.Context, group []*Completion) error {
-	// Whoever holds one job or batch must not hold up all others.
-	if _, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+plannedOnce); err != nil {
-		return translate(err)
+	if err := t.Shared(ctx); err != nil {
+		return err
 	}
 	jobs, items := make([]int64, len(group)), make([]int64, len(group))
 	for i, c := range group {

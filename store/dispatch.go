@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -64,46 +63,6 @@ func (q Queries) SendList(ctx context.Context, jobID int64) ([]SendItem, error) 
 			coalesce(i.state = 'outstanding' AND i.current_job_id = ji.job_id, false) AS open
 		FROM job_items ji JOIN items i ON i.id = ji.item_id WHERE ji.job_id = ? ORDER BY ji.input_index`, jobID).Scan(ctx, &out)
 	return out, translate(err)
-}
-
-// Acceptance is what the vendor's 202 told.
-type Acceptance struct {
-	JobID       int64
-	CallNo      int
-	VendorJobID string
-	Account     string
-	Status      string
-	InvalidURLs json.RawMessage
-	Adopted     bool
-	At          time.Time
-	NextPollAt  time.Time
-}
-
-// Recorded is what became of an acceptance.
-type Recorded struct {
-	// Taken is false when another call has moved the job since.
-	Taken bool
-	// Cancel tells that a person wants the job cancelled.
-	Cancel bool
-}
-
-// AcceptJob records the vendor's id for the call that made it. The error is
-// ErrTaken when the id is already another job's.
-func (q Queries) AcceptJob(ctx context.Context, a Acceptance) (Recorded, error) {
-	var invalid any
-	if len(a.InvalidURLs) > 0 {
-		invalid = string(a.InvalidURLs)
-	}
-	var rows []struct{ CancelRequestedAt *time.Time }
-	err := q.db.NewRaw(`UPDATE jobs SET state = 'accepted', vendor_job_id = ?, account = ?,
-		vendor_status = ?, vendor_invalid_urls = ?::jsonb, adopted = ?, accepted_at = ?, next_poll_at = ?,
-		lease_until = NULL
-		WHERE id = ? AND call_no = ? AND state IN ('calling', 'uncertain') RETURNING cancel_requested_at`,
-		a.VendorJobID, a.Account, a.Status, invalid, a.Adopted, a.At, a.NextPollAt, a.JobID, a.CallNo).Scan(ctx, &rows)
-	if err != nil || len(rows) == 0 {
-		return Recorded{}, translate(err)
-	}
-	return Recorded{Taken: true, Cancel: rows[0].CancelRequestedAt != nil}, nil
 }
 
 // ReleaseJob moves a job back to intended after a call that the vendor

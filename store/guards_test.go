@@ -89,7 +89,8 @@ func moves() []move {
 			return tx.MarkUncertain(ctx, id, callNo, now)
 		}},
 		{"accept", calling, store.JobAccepted, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
-			got, err := tx.AcceptJob(ctx, store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now})
+			got := &store.Acceptance{JobID: id, CallNo: callNo, VendorJobID: fmt.Sprint("new-", id), At: now, NextPollAt: now}
+			err := tx.AcceptJobs(ctx, []*store.Acceptance{got})
 			return got.Taken, err
 		}},
 		{"release", calling, store.JobIntended, func(ctx context.Context, tx store.Tx, id int64, callNo int) (bool, error) {
@@ -220,8 +221,9 @@ func TestVendorIDIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	accept := func(id int64) error {
-		_, err := s.AcceptJob(t.Context(), store.Acceptance{JobID: id, CallNo: 1, VendorJobID: "the-one", At: time.Now(), NextPollAt: time.Now()})
-		return err
+		return s.InTx(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			return tx.AcceptJobs(ctx, []*store.Acceptance{{JobID: id, CallNo: 1, VendorJobID: "the-one", At: time.Now(), NextPollAt: time.Now()}})
+		})
 	}
 	if err := accept(oneJob(t, s, store.JobCalling)); err != nil {
 		t.Fatal(err)

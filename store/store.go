@@ -136,6 +136,13 @@ func (t Tx) plannedOnce(ctx context.Context) error {
 	return translate(err)
 }
 
+// Shared is plannedOnce for a transaction that many share: it fails rather than
+// wait longer than a moment for whoever holds a row of one of them.
+func (t Tx) Shared(ctx context.Context) error {
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+plannedOnce)
+	return translate(err)
+}
+
 // affected turns a statement's result into its row count.
 func affected(res sql.Result, err error) (int64, error) {
 	if err != nil {

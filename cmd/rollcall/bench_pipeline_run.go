@@ -50,8 +50,8 @@ func (d *driving) batch(ctx context.Context, round, n int) (pipelineRun, error) 
 	return d.submitted(ctx, round, n, store.KindBatch, nil)
 }
 
-// half submits n extract jobs, so many a second.
-func (d *driving) half(ctx context.Context, round, n int, perSecond float64) (pipelineRun, error) {
+// extracts submits n extract jobs, so many a second.
+func (d *driving) extracts(ctx context.Context, round, n int, perSecond float64) (pipelineRun, error) {
 	return d.submitted(ctx, round, n, store.KindExtract, map[string]string{
 		"ROLLCALL_VENDOR_RPS": strconv.FormatFloat(max(1, perSecond), 'f', 1, 64),
 	})

@@ -37,7 +37,7 @@ func TestBenchesMeasureRealWork(t *testing.T) {
 	for i, want := range []struct {
 		load string
 		urls int
-	}{{loadBatch, 60}, {loadDrained, 12}, {loadHalf, 12}} {
+	}{{loadBatch, 60}, {loadDrained, 12}, {loadWhole, 12}, {loadHalf, 12}} {
 		r := pipe.Rows[i]
 		if r.Load != want.load || r.URLs != want.urls || r.Statements <= 0 || r.Calls <= 0 {
 			t.Errorf("got %+v", r)

@@ -51,7 +51,7 @@ func TestKilledAtNamedSteps(t *testing.T) {
 	batch := d.submit(store.KindBatch, 20)
 	defer func() { t.Logf("the steps seen:\n%s", f.read("seen")) }()
 	for _, step := range []string{
-		"call.POST /v1/batch.after", "Pipeline.recordAccepted.commit.after",
+		"call.POST /v1/batch.after", "Pipeline.acceptGroup.commit.after",
 	} {
 		f.write("arm", step)
 		p := start(t, d.vars, "serve")

@@ -133,7 +133,7 @@ func (p *Pipeline) decide(ctx context.Context, c *call, vendorID string, verdict
 	switch verdict {
 	case ours:
 		p.log.InfoContext(ctx, "lost answer found", slog.Int64("job_id", c.job.ID), slog.String("vendor_job_id", vendorID))
-		return p.recordAccepted(ctx, c.job, accepted{id: vendorID, status: string(geonode.StatusQueued)}, true)
+		return p.recordAdopted(ctx, c.job, accepted{id: vendorID, status: string(geonode.StatusQueued)})
 	case maybeOur:
 		return river.JobSnooze(candidateGap)
 	case notOurs:
@@ -153,27 +153,6 @@ func (p *Pipeline) decide(ctx context.Context, c *call, vendorID string, verdict
 		}
 		return p.queue.dispatch(ctx, tx, []*store.Job{c.job}, time.Time{})
 	})
-}
-
-// errContested reports a job found for a lost call that may be the job of an
-// equal call under way.
-var errContested = errors.New("an equal call is under way")
-
-// uncontested looks once more, where the adoption is recorded, for an equal
-// call under way. A claim is committed before its call, so whoever's job was
-// found is either seen here or has its id recorded, which is unique.
-func uncontested(ctx context.Context, tx store.Tx, job *store.Job, adopted bool) error {
-	if !adopted {
-		return nil
-	}
-	if err := tx.LockHash(ctx, job.RequestHash); err != nil {
-		return err
-	}
-	n, err := tx.CallingWithHash(ctx, job.RequestHash)
-	if err == nil && n > 0 {
-		return errContested
-	}
-	return err
 }
 
 // errClock reports that each look showed another time at the vendor.

@@ -84,8 +84,8 @@ func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candid
 	for i, it := range c.items {
 		carried[i] = store.CarriedItem{InputIndex: it.InputIndex, ItemID: it.ItemID, URL: it.URL}
 	}
-	seen := 0
-	for page := 1; page <= len(c.items)/geonode.MaxResultPage+1; page++ {
+	seen, pages := 0, len(c.items)/geonode.MaxResultPage+1
+	for page := 1; page <= pages; page++ {
 		got, err := p.vendor.GetBatch(ctx, id, geonode.Page{Number: page})
 		if errors.Is(err, geonode.ErrNotFound) {
 			return notOurs, nil
@@ -111,12 +111,22 @@ func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candid
 		if seen+len(aside) >= len(c.items) {
 			return ours, nil
 		}
-		if len(got.Results) == 0 {
+		if len(got.Results) == 0 || page == pages {
+			if p.mayShowMore(got) {
+				return maybeOur, nil
+			}
 			break
 		}
 	}
 	// Ended without having shown every URL: too little to tell by.
 	return notOurs, nil
+}
+
+// mayShowMore reports a batch that ended a moment ago: for as long as settle
+// waits for rows that such a one lacks, they may yet come.
+func (p *Pipeline) mayShowMore(b *geonode.BatchJob) bool {
+	ended := b.CompletedAt.Time
+	return !ended.IsZero() && p.clock.vendorTime(p.now()).Sub(ended) < completeReads*p.cfg.MissingGap
 }
 
 // sameOptions compares the vendor's echo with what was asked; a member that

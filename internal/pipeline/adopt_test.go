@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -59,6 +60,56 @@ func TestLostAnswerIsAdopted(t *testing.T) {
 			r.balanced(id)
 		})
 	}
+}
+
+// TestLostBatchThatShowsItsRowsLate: the vendor took the call, and its batch
+// ended before all its rows could be read. That is no look in vain.
+func TestLostBatchThatShowsItsRowsLate(t *testing.T) {
+	t.Parallel()
+	for name, shown := range map[string]int{"some rows": 2, "none": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) { c.MissingGap = time.Minute }})
+			var submits, looks atomic.Int64
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if isSubmit(req) && submits.Add(1) == 1 {
+					next.ServeHTTP(httptest.NewRecorder(), req)
+					panic(http.ErrAbortHandler)
+				}
+				rec := httptest.NewRecorder()
+				next.ServeHTTP(rec, req)
+				if batch := endedBatch(rec.Body.Bytes()); batch != nil && looks.Add(1) <= 2 {
+					batch["results"] = batch["results"].([]any)[:shown]
+					rec.Header().Del("Content-Length")
+					rec.Body.Reset()
+					if err := json.NewEncoder(rec.Body).Encode(batch); err != nil {
+						t.Error(err)
+					}
+				}
+				copyAnswer(w, rec)
+			})
+			id := r.submit(store.KindBatch, sandbox.MadeURLs(5, 9)...)
+			r.wantBatch(r.ended(id), 5, 0, 0)
+			if n := looks.Load(); n < 3 {
+				t.Errorf("its rows were read %d times, want more than the two that lacked some", n)
+			}
+			if got := submits.Load(); got != 1 {
+				t.Errorf("the vendor was called %d times, want once", got)
+			}
+			if got := r.number(`SELECT count(*) FROM jobs WHERE adopted AND call_no = 1`); got != 1 {
+				t.Errorf("got %d adopted jobs, want 1", got)
+			}
+		})
+	}
+}
+
+// endedBatch is an answer about a batch that ended, or nil.
+func endedBatch(body []byte) map[string]any {
+	var batch map[string]any
+	if json.Unmarshal(body, &batch) != nil || batch["status"] != "completed" || batch["results"] == nil {
+		return nil
+	}
+	return batch
 }
 
 // TestManyLostBatchesAreNotReadForEachOther: a batch that was read for one lost

@@ -3,6 +3,8 @@ package pipeline_test
 import (
 	"errors"
 	"log/slog"
+	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"rollcall/internal/pipeline"
@@ -21,13 +23,22 @@ func completedRig(t *testing.T, n int) (*rig, []int64) {
 // and commits what they come to in one group.
 func (r *rig) together(jobs ...int64) []error {
 	r.t.Helper()
+	return r.togetherBy(func(*pipeline.Config) {}, jobs...)
+}
+
+// togetherBy is together with a process that is set up so.
+func (r *rig) togetherBy(change func(*pipeline.Config), jobs ...int64) []error {
+	r.t.Helper()
 	looks := make([]pipeline.Look, len(jobs))
 	for i, job := range jobs {
 		task := r.number(`INSERT INTO river_job (state, kind, queue, args, attempt, max_attempts, attempted_at, scheduled_at)
 			VALUES ('running', 'settle', 'settle', jsonb_build_object('job_id', $1::bigint), 1, 100, now(), now()) RETURNING id`, job)
 		looks[i] = pipeline.Look{Job: job, Task: task}
 	}
-	return r.newPipeline(setup{pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }}).SettleTogether(r.t.Context(), looks...)
+	return r.newPipeline(setup{pipeline: func(c *pipeline.Config) {
+		c.Logger = slog.New(slog.DiscardHandler)
+		change(c)
+	}}).SettleTogether(r.t.Context(), looks...)
 }
 
 // wantOneCommit checks that all results, and the ends of the tasks that looked,
@@ -72,6 +83,31 @@ func TestCompletedJobsShareACommit(t *testing.T) {
 	}
 	r.wantOneCommit(9)
 	r.balanced(id)
+}
+
+// TestCallsAtOnceAreBounded: jobs that wait for their commit keep no other from
+// being asked about, and no more are asked about at once than the setting says.
+func TestCallsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
+	r, jobs := completedRig(t, 8)
+	var now, most atomic.Int64
+	r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		defer now.Add(-1)
+		for at := now.Add(1); ; {
+			if seen := most.Load(); at <= seen || most.CompareAndSwap(seen, at) {
+				break
+			}
+		}
+		r.exec(`SELECT pg_sleep(0.02)`) // A call takes a while, or none would meet another.
+		next.ServeHTTP(w, req)
+	})
+	if err := errors.Join(r.togetherBy(func(c *pipeline.Config) { c.VendorConcurrency = 2 }, jobs...)...); err != nil {
+		t.Fatal(err)
+	}
+	if n := most.Load(); n < 1 || n > 2 {
+		t.Errorf("got %d calls at once, want 2 at most", n)
+	}
+	r.wantOneCommit(8)
 }
 
 // TestOneBadRowAmongCompletedJobs: what the database refuses keeps only its own

@@ -87,6 +87,11 @@ func TestCrashAroundEachCommitOfReceiveAndDispatch(t *testing.T) {
 	await(t, "the call that is never sent", sent.began)
 	await(t, "the call whose answer is lost", answered.began)
 	eventually(t, "five statements at the barrier", func() bool { return b.waiting() == 5 })
+	// Answers that share a commit with the one at the barrier are recorded alone after a moment.
+	eventually(t, "the other answers to be recorded", func() bool {
+		return r.number(`SELECT count(*) FROM jobs WHERE state IN ('accepted', 'settled') AND (id IN ($1, $2) OR kind = 'batch')`,
+			jobs["recorded"], jobs["unanswered"]) == 3
+	})
 	r.takeOver(w, b)
 	sent.release()
 	answered.release()

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"rollcall/internal/geonode"
 	"rollcall/store"
@@ -53,13 +53,6 @@ type call struct {
 	normal  map[string]bool // The items' URLs as normalURL spells them, once they are asked for.
 }
 
-// accepted is the vendor's yes, of whatever kind.
-type accepted struct {
-	id, status string
-	invalid    geonode.InvalidURLs
-	date       time.Time
-}
-
 // dispatch calls the vendor for one intended job. The claim is committed
 // before the call and the answer recorded after it, each by a guarded update;
 // there is no idempotency key, so an ambiguous answer makes the job uncertain
@@ -75,7 +68,7 @@ func (p *Pipeline) dispatch(ctx context.Context, task *river.Job[dispatchArgs]) 
 	}
 	switch job.State {
 	case store.JobIntended:
-		return p.callFor(ctx, job)
+		return p.callFor(ctx, job, task.JobRow)
 	case store.JobCalling:
 		return p.holderGone(ctx, job)
 	case store.JobUncertain, store.JobAccepted, store.JobSettled, store.JobGivenUp, store.JobRefused,
@@ -122,7 +115,7 @@ func (p *Pipeline) holderGone(ctx context.Context, job *store.Job) error {
 	return p.queue.adopt(ctx, []int64{job.ID})
 }
 
-func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
+func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.JobRow) error {
 	if err := p.turn(ctx); err != nil {
 		return err
 	}
@@ -138,6 +131,11 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 		_, _, err := p.withdraw(ctx, store.Scope{JobIDs: []int64{job.ID}}, "withdrawn", why)
 		return err
 	}
+	leave, err := p.turnAtVendor(ctx, p.calls, task)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	now := p.now()
 	vendorNow := p.clock.vendorTime(now)
 	claimed, err := p.store.ClaimJob(ctx, job.ID, now, vendorNow, now.Add(p.cfg.ClaimLease))
@@ -153,12 +151,13 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job) error {
 		return errors.Join(err, river.JobSnooze(0))
 	}
 	yes, callErr := p.submitCall(ctx, c)
+	leave()
 	recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if callErr != nil {
 		return p.declined(recordCtx, c, callErr)
 	}
-	return p.recordAccepted(recordCtx, job, yes, false)
+	return p.recordAccepted(recordCtx, job, yes)
 }
 
 // turn waits for the gate and for the rate, or goes back to the queue.
@@ -263,75 +262,6 @@ func (p *Pipeline) submitBatch(ctx context.Context, c *call) (accepted, error) {
 		return accepted{}, err
 	}
 	return accepted{id: yes.JobID, status: string(yes.Status), invalid: yes.InvalidURLs, date: yes.Reply.Date}, nil
-}
-
-// recordAccepted writes down the vendor's id. Only after its commit does it
-// look for a webhook that came before it: receive does the same from its
-// side, so whichever commits later sees the other.
-func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accepted, adopted bool) error {
-	now := p.now()
-	p.clock.note(yes.date, now)
-	a := store.Acceptance{
-		JobID: job.ID, CallNo: job.CallNo, VendorJobID: yes.id, Account: p.cfg.Account, Status: store.CleanText(yes.status),
-		InvalidURLs: invalidList(yes.invalid), Adopted: adopted, At: now, NextPollAt: p.firstPoll(ctx, now),
-	}
-	taken := false
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := uncontested(ctx, tx, job, adopted); err != nil {
-			return err
-		}
-		got, err := tx.AcceptJob(ctx, a)
-		if err != nil || !got.Taken {
-			return err
-		}
-		taken = true
-		if got.Cancel {
-			if err := p.queue.cancel(ctx, tx, []int64{job.ID}); err != nil {
-				return err
-			}
-		}
-		kind := "accepted"
-		if adopted {
-			kind = "adopted"
-		}
-		if err := tx.InsertEvents(ctx, []store.JobEvent{{JobID: job.ID, At: now, Kind: kind, Detail: "vendor job " + yes.id}}); err != nil {
-			return err
-		}
-		return tx.Notify(ctx, job.BatchID)
-	})
-	if adopted && (errors.Is(err, store.ErrTaken) || errors.Is(err, errContested)) {
-		return river.JobSnooze(contestedGap)
-	}
-	if errors.Is(err, store.ErrTaken) {
-		return p.taken(ctx, job, yes.id)
-	}
-	if err != nil {
-		return fmt.Errorf("record vendor job of job %d: %w", job.ID, err)
-	}
-	if !taken {
-		p.log.WarnContext(ctx, "answer came after the job moved on", slog.Int64("job_id", job.ID))
-		return nil
-	}
-	if err := p.claimHeld(ctx, []string{yes.id}); err != nil {
-		return err
-	}
-	return p.gates.passed(ctx, store.GateSubmit)
-}
-
-// invalidList keeps the URLs that the vendor set aside as a JSON list of text.
-func invalidList(u geonode.InvalidURLs) json.RawMessage {
-	if len(u.List) == 0 {
-		return nil
-	}
-	urls := make([]string, len(u.List))
-	for i, one := range u.List {
-		urls[i] = store.CleanText(one.URL)
-	}
-	encoded, err := json.Marshal(urls)
-	if err != nil {
-		return nil // Cannot happen: a list of strings always encodes.
-	}
-	return encoded
 }
 
 // split halves a job that is too big for the plan.

@@ -23,7 +23,39 @@ func (p *Pipeline) SealSecret(webhookID int64, version int, secret string) []byt
 const GroupQueue = groupQueue
 
 // SeatWait sets how long a preflight waits to be read.
-func (p *Pipeline) SeatWait(d time.Duration) { p.seats.wait = d }
+func (p *Pipeline) SeatWait(d time.Duration) { p.seats.setWait(d) }
+
+// TurnWait sets how long a task waits for its turn to read from the vendor, and
+// with it how long those wait that give way.
+func (p *Pipeline) TurnWait(d time.Duration) { p.looks.setWait(d) }
+
+// Seats are the places of those who read from the vendor, or of preflights.
+type Seats struct{ s *seats }
+
+// NewSeats are n places.
+func NewSeats(n int, wait time.Duration) Seats { return Seats{newSeats(n, wait)} }
+
+// Take waits for a place.
+func (s Seats) Take(ctx context.Context) (func(), error) { return s.s.take(ctx) }
+
+// GiveWay is Take behind all others.
+func (s Seats) GiveWay(ctx context.Context) (func(), error) { return s.s.giveWay(ctx) }
+
+// SetWait sets how long they wait.
+func (s Seats) SetWait(d time.Duration) { s.s.setWait(d) }
+
+// Waiting is how many wait.
+func (s Seats) Waiting() int {
+	s.s.mu.Lock()
+	defer s.s.mu.Unlock()
+	return len(s.s.ahead) + len(s.s.behind)
+}
+
+func (s *seats) setWait(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wait = d
+}
 
 // MaxKeptCells bounds the cells of a preflight.
 const MaxKeptCells = maxKeptCells
@@ -95,6 +127,35 @@ func (p *Pipeline) SettleTogether(ctx context.Context, looks ...Look) []error {
 	p.completions.start(&committing)
 	looking.Wait()
 	p.completions.stop()
+	committing.Wait()
+	return errs
+}
+
+// AcceptTogether records that the vendor accepted the jobs' calls under the ids,
+// all in one group. The pipeline must not be started.
+func (p *Pipeline) AcceptTogether(ctx context.Context, ids map[int64]string) map[int64]error {
+	var answering, committing sync.WaitGroup
+	var mu sync.Mutex
+	errs := map[int64]error{}
+	for id, vendorID := range ids {
+		answering.Go(func() {
+			job, err := p.store.Job(ctx, id)
+			if err == nil {
+				err = p.recordAccepted(ctx, job, accepted{id: vendorID, status: "queued"})
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			errs[id] = err
+		})
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for len(p.acceptances.queue) < len(ids) {
+		<-tick.C
+	}
+	p.acceptances.start(&committing)
+	answering.Wait()
+	p.acceptances.stop()
 	committing.Wait()
 	return errs
 }

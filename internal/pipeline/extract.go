@@ -42,6 +42,7 @@ func (s *settling) extract(ctx context.Context) error {
 	if len(carried) == 1 && len(page.results) == 1 {
 		// What is large is written by itself, beside the groups.
 		if c := (&completing{look: s, page: page, carried: carried[0]}); c.size() < groupBytes {
+			s.leave()
 			return s.completions.commit(ctx, c)
 		}
 	}

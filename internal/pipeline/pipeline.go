@@ -188,6 +188,7 @@ type Pipeline struct {
 	gates       *gateWatch
 	secrets     *secretCache
 	arrivals    *groupCommit[*store.Arrival]
+	acceptances *groupCommit[*accepting]
 	completions *groupCommit[*completing]
 	refused     *quarantine
 	mode        *modeWatch
@@ -198,6 +199,8 @@ type Pipeline struct {
 	seen        seenBatches
 	closed      closedHours
 	seats       *seats // Of those who read preflights.
+	calls       *seats // Of those who submit to the vendor.
+	looks       *seats // Of those who read from it.
 
 	flushing sync.Mutex // One turn of FlushCalls at a time.
 
@@ -223,10 +226,11 @@ func New(cfg Config) (*Pipeline, error) {
 		limiter: rate.NewLimiter(rate.Limit(cfg.VendorRPS), max(1, int(cfg.VendorRPS))),
 	}
 	p.seats = newSeats(preflightSeats, seatWait)
+	p.calls, p.looks = newSeats(cfg.VendorConcurrency, turnWait), newSeats(cfg.VendorConcurrency, turnWait)
 	p.gates = newGateWatch(p)
 	p.secrets = newSecretCache(p)
 	p.mode = newModeWatch(p)
-	p.arrivals, p.completions = newArrivals(p), newCompletions(p)
+	p.arrivals, p.acceptances, p.completions = newArrivals(p), newAcceptances(p), newCompletions(p)
 	p.refused = newQuarantine(p)
 	p.queue, err = newQueue(p)
 	return p, err
@@ -238,6 +242,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	loopCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = cancel
 	p.arrivals.start(&p.loops)
+	p.acceptances.start(&p.loops)
 	p.completions.start(&p.loops)
 	p.refused.start(&p.loops)
 	p.loops.Go(func() { p.flushLoop(loopCtx) })
@@ -271,6 +276,7 @@ func (p *Pipeline) Stop(ctx context.Context) error {
 		err = p.queue.stop(ctx)
 	}
 	p.arrivals.stop()
+	p.acceptances.stop()
 	p.completions.stop()
 	p.refused.stop()
 	p.wait(ctx)

@@ -129,13 +129,14 @@ func newQueue(p *Pipeline) (*queue, error) {
 	}
 	if !p.cfg.OnlySubmit {
 		cfg.Queues = map[string]river.QueueConfig{
-			queueDispatch: {MaxWorkers: p.cfg.VendorConcurrency}, queueSettle: {MaxWorkers: p.cfg.VendorConcurrency},
+			queueDispatch:    {MaxWorkers: p.cfg.VendorConcurrency + min(besideCalls, int(p.cfg.VendorRPS))},
+			queueSettle:      {MaxWorkers: p.cfg.VendorConcurrency + besideCalls},
 			queueMaintenance: {MaxWorkers: 2}, queueUpkeep: {MaxWorkers: 1}, queueSync: {MaxWorkers: p.cfg.VendorConcurrency}, queueCancel: {MaxWorkers: 2},
 			queueRotate: {MaxWorkers: geonode.MaxWebhooks}, queueReplay: {MaxWorkers: 1}, queueExport: {MaxWorkers: 1}, queueCompare: {MaxWorkers: 1},
 			queueIndex: {MaxWorkers: 1},
 		}
 		if p.cfg.OnlyReplay {
-			cfg.Queues = map[string]river.QueueConfig{queueSettle: {MaxWorkers: p.cfg.VendorConcurrency}, queueReplay: {MaxWorkers: 1}}
+			cfg.Queues = map[string]river.QueueConfig{queueSettle: {MaxWorkers: p.cfg.VendorConcurrency + besideCalls}, queueReplay: {MaxWorkers: 1}}
 		}
 		if !p.cfg.NoReconcile && !p.cfg.OnlyReplay {
 			cfg.PeriodicJobs = []*river.PeriodicJob{river.NewPeriodicJob(everyFull(p.cfg.ReconcileEvery),

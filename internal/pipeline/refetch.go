@@ -52,6 +52,11 @@ func (p *Pipeline) refetch(ctx context.Context, task *river.Job[refetchArgs]) er
 	if err != nil {
 		return err
 	}
+	leave, err := p.turnAtVendor(ctx, p.looks, task.JobRow)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	wait, err := p.gates.wait(ctx, store.GateRead)
 	if err != nil {
 		return err

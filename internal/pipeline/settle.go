@@ -15,9 +15,10 @@ import (
 	"rollcall/store"
 )
 
-// Bounds of one run of settle; what is left goes on in the next run.
+// Bounds of one run of settle; what is left goes on in the next run, which may
+// be a second later. So many pages are those of a job of 1,000 URLs.
 const (
-	slicePages = 5
+	slicePages = 20
 	sliceTime  = 8 * time.Second
 	// completeReads is how many whole reads must miss an item before it fails.
 	completeReads = 2
@@ -46,12 +47,19 @@ type settling struct {
 	heardAt time.Time
 	// vendorEnd is when the job ended, as the vendor wrote it; zero until it says.
 	vendorEnd time.Time
+	// leave gives the place at the vendor to the next, when nothing more is asked.
+	leave func()
 }
 
 // settle asks the vendor what became of a job and carries that into items and
 // results. It is the only writer of outcomes. A wake that comes while it runs
 // moves wake_seq, which its closing compare sees, and it looks again at once.
 func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) error {
+	leave, err := p.turnAtVendor(ctx, p.looks, task.JobRow)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	job, err := p.store.Job(ctx, task.Args.JobID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -62,7 +70,7 @@ func (p *Pipeline) settle(ctx context.Context, task *river.Job[settleArgs]) erro
 	if job.VendorJobID == nil || (job.State != store.JobAccepted && job.State != store.JobGivenUp) {
 		return nil
 	}
-	s := &settling{Pipeline: p, job: job, net: store.NetPoll, task: task}
+	s := &settling{Pipeline: p, job: job, net: store.NetPoll, task: task, leave: leave}
 	if job.WakeNet != nil {
 		s.net = *job.WakeNet
 	}
