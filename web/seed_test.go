@@ -42,7 +42,7 @@ func (b *bench) seed(t *testing.T, name string, items int) seed {
 		VALUES ($1, 2, 'invalid', 'javascript:alert(1)', 'begins with javascript:'), ($1, 3, 'duplicate', 'https://a.example/1', 'is line 1 again')`, s.batch)
 	s.job = b.id(t, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, called_at, vendor_job_id,
 			accepted_at, vendor_status, vendor_reports, wake_net, settle_net, ended_at, charged, webhook_at, call_no)
-		VALUES ($1, 'batch', 'settled', 'submit', '\x00', $2, now(), now() - interval '1 s', $3, now(), 'completed',
+		VALUES ($1, 'batch', 'settled', 'submit', '\x00', $2, now(), now() - interval '1 h', $3, now(), 'completed',
 			'{"total_urls": 12, "completed_urls": 9, "failed_urls": null}', 'webhook', 'webhook', now(), 7, now(), 1) RETURNING id`, s.batch, items, s.vendorID)
 	for i := 1; i <= items; i++ {
 		state, net, code, ended := "stored", any("webhook"), "", "now()"
@@ -62,8 +62,8 @@ func (b *bench) seed(t *testing.T, name string, items int) seed {
 				VALUES ($1, $2, 'webhook', now(), 'A title', $3, $4, 200)`, id, s.job, []byte("# Page"), []byte("<h1>Page</h1>"))
 		}
 	}
-	b.exec(t, `INSERT INTO job_events (job_id, at, kind, net, detail) VALUES ($1, now() - interval '2 s', 'intended', '', ''),
-		($1, now() + interval '1 s', 'settled', 'webhook', '')`, s.job)
+	b.exec(t, `INSERT INTO job_events (job_id, at, kind, net, detail) VALUES ($1, now() - interval '2 h', 'intended', '', ''),
+		($1, now() + interval '1 min', 'settled', 'webhook', '')`, s.job)
 	return s
 }
 
@@ -71,6 +71,6 @@ func (b *bench) seed(t *testing.T, name string, items int) seed {
 func (b *bench) deliver(t *testing.T, vendorID, verdict string, body []byte) int64 {
 	t.Helper()
 	return b.id(t, `INSERT INTO deliveries (received_at, verdict, status, reason, event_type, vendor_job_id, source, micros, headers, body, body_size)
-		VALUES (now() - interval '500 ms', $1, 200, 'as signed', 'batch_completed', $2, '192.0.2.7', 1500, $3, $4, $5) RETURNING id`,
+		VALUES (now() - interval '1 min', $1, 200, 'as signed', 'batch_completed', $2, '192.0.2.7', 1500, $3, $4, $5) RETURNING id`,
 		verdict, vendorID, []byte(`{"Content-Type":["application/json"],"Authorization":["Bearer hush"],"X-Signature":["s1"]}`), body, len(body))
 }
