@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // bucketBits makes a bucket of a place in the order of the search: 512 results
@@ -231,7 +232,7 @@ func (t Tx) takeApart(ctx context.Context, rows []Words) ([]string, [][]byte, er
 	titles, urls, texts := make([]string, n), make([]string, n), make([]string, n)
 	for i := range rows {
 		if r := &rows[i]; r.Trouble == "" {
-			titles[i], urls[i], texts[i] = CleanText(r.Title), CleanText(r.URL), r.Text
+			titles[i], urls[i], texts[i] = CleanText(r.Title), addressWords(r.URL), r.Text
 		}
 	}
 	found, err := t.tx.Tx.QueryContext(ctx, `SELECT (setweight(to_tsvector('simple', e.title), 'A')
@@ -250,6 +251,18 @@ func (t Tx) takeApart(ctx context.Context, rows []Words) ([]string, [][]byte, er
 		words, near = append(words, text), append(near, nearOf(text))
 	}
 	return words, near, translate(found.Err())
+}
+
+// addressWords is an address and its words by themselves: Postgres takes a host
+// or a path for one word, which nobody looks for in full.
+func addressWords(url string) string {
+	url = CleanText(url)
+	return url + " " + strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) {
+			return r
+		}
+		return ' '
+	}, url)
 }
 
 // tags are what a search is narrowed by beside words.

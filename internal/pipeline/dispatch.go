@@ -116,6 +116,11 @@ func (p *Pipeline) holderGone(ctx context.Context, job *store.Job) error {
 }
 
 func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.JobRow) error {
+	leave, err := p.turnAtVendor(ctx, p.calls, task)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := p.turn(ctx); err != nil {
 		return err
 	}
@@ -131,11 +136,6 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.
 		_, _, err := p.withdraw(ctx, store.Scope{JobIDs: []int64{job.ID}}, "withdrawn", why)
 		return err
 	}
-	leave, err := p.turnAtVendor(ctx, p.calls, task)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	now := p.now()
 	vendorNow := p.clock.vendorTime(now)
 	claimed, err := p.store.ClaimJob(ctx, job.ID, now, vendorNow, now.Add(p.cfg.ClaimLease))
@@ -160,7 +160,9 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.
 	return p.recordAccepted(recordCtx, job, yes)
 }
 
-// turn waits for the gate and for the rate, or goes back to the queue.
+// turn waits for the gate and for the rate, or goes back to the queue. Whoever
+// asks has a place at the vendor already: a gate that was open before the wait
+// for one may have closed meanwhile.
 func (p *Pipeline) turn(ctx context.Context) error {
 	wait, err := p.gates.wait(ctx, store.GateSubmit)
 	if err != nil {

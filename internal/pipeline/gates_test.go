@@ -170,6 +170,8 @@ func TestClosedGateHoldsUntilRetryAfter(t *testing.T) {
 			var submits []time.Time
 			var n atomic.Int64
 			closed := make(chan struct{})
+			open := sync.OnceFunc(func() { close(closed) })
+			t.Cleanup(open)
 			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 				if isSubmit(req) {
 					mu.Lock()
@@ -192,7 +194,7 @@ func TestClosedGateHoldsUntilRetryAfter(t *testing.T) {
 				return r.number(`SELECT count(*) FROM river_job WHERE kind = 'dispatch' AND state = 'running'`) == n.Load()-1
 			})
 			before := int(n.Load())
-			close(closed)
+			open()
 			r.wantBatch(r.ended(id), 20, 0, 0)
 			mu.Lock()
 			defer mu.Unlock()

@@ -58,7 +58,7 @@ func (l *library) add(batch int64, host, title, markdown string) int64 {
 	l.clock = l.clock.Add(time.Hour)
 	id := int64(l.n)
 	l.exec(`INSERT INTO items (id, batch_id, position, url, url_hash, state, net, created_at, ended_at) OVERRIDING SYSTEM VALUE
-		VALUES ($1, $2, $3, $4, $5, 'stored', 'webhook', $6, $6)`, id, batch, l.n, fmt.Sprintf("https://%s/%d", host, id), []byte{byte(l.n)}, l.clock)
+		VALUES ($1, $2, $3, $4, $5, 'stored', 'webhook', $6, $6)`, id, batch, l.n, fmt.Sprintf("https://%s/spring-lists/%d", host, id), []byte{byte(l.n)}, l.clock)
 	l.exec(`INSERT INTO results (item_id, net, stored_at, title, markdown, http_status) VALUES ($1, 'webhook', $2, $3, $4, 200)`,
 		id, l.clock, title, []byte(markdown))
 	return id
@@ -153,6 +153,7 @@ func TestSearch(t *testing.T) {
 		"an e-mail address":    {store.Search{Text: "smith@maker.example"}, []int64{first}},
 		"an address":           {store.Search{Text: pipeline.SearchText("https://maker.example/pans/42")}, []int64{second}},
 		"an address at an end": {store.Search{Text: pipeline.SearchText(`"http://maker.example/lids"`)}, []int64{second}},
+		"a word of its path":   {store.Search{Text: "spring copper"}, []int64{third, second, first}},
 		"its own host":         {store.Search{Text: "c.example"}, []int64{fourth}},
 		"a number":             {store.Search{Text: "1.299"}, []int64{fourth}},
 		"another language":     {store.Search{Text: "straße"}, []int64{fourth}},

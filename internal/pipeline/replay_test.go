@@ -259,7 +259,7 @@ func TestReplayGoesBehindLiveWork(t *testing.T) {
 		asleep(c)
 		c.VendorConcurrency = 1
 	}})
-	r.pipe.TurnWait(15 * time.Second) // Those behind go back to the queue after a fifth.
+	r.pipe.TurnWait(12 * time.Second) // Those behind go back to the queue after a third.
 	jobs := r.openJobs(5)
 	plan := r.planOf(store.ReplayPicks{JobIDs: jobs[1:4]})
 	var mu sync.Mutex

@@ -14,8 +14,8 @@ import (
 
 const (
 	// turnWait is how long a task waits for its turn at the vendor before it goes
-	// back to the queue: what it asks then still fits into its time.
-	turnWait = 5 * time.Second
+	// back to the queue: a call of usual length still fits into its time.
+	turnWait = 3 * time.Second
 	// besideCalls is how many more tasks run than may be calling: those that wait
 	// for a commit that they share. The more of them, the fewer the commits.
 	besideCalls = 64
@@ -56,7 +56,7 @@ func (s *seats) giveWay(ctx context.Context) (func(), error) {
 
 // behindPart is how many times shorter those wait who give way: each time they
 // come again they may be among the others.
-const behindPart = 5
+const behindPart = 3
 
 func (s *seats) takeFrom(ctx context.Context, queue *[]chan struct{}, wait time.Duration) (func(), error) {
 	turn := s.enqueue(queue)
