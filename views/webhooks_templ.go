@@ -230,10 +230,10 @@ func Webhooks(p WebhooksProps) templ.Component {
 	})
 }
 
-// usedText says how much of the account's allowance is in use; what isn't known is a dash.
+// usedText says how much of the account's allowance is in use.
 func usedText(ctx context.Context, v WebhooksAtVendor) string {
 	if !v.Asked {
-		return Textf(ctx, "Of the account's %s webhooks %s are used: %s.", v.Most, dash, tr(ctx, v.Trouble))
+		return Textf(ctx, "How many of the account's %s webhooks are used isn't known.", v.Most)
 	}
 	return Textf(ctx, "Of the account's %s webhooks %s are used.", v.Most, v.Used)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"rollcall/internal/geonode"
@@ -48,11 +49,16 @@ func vendorSaid(cause error) string {
 	case e.Status < 300:
 		return "the vendor's answer can't be read"
 	case e.Message != "":
-		return fmt.Sprintf("the vendor answered %d: %s", e.Status, clip(maskEndpoints(store.CleanText(e.Message)), keptText))
+		return fmt.Sprintf("the vendor answered %d: %s", e.Status, quotedIn(e.Message))
 	case len(e.Fields) > 0:
-		return fmt.Sprintf("the vendor answered %d: %s", e.Status, clip(maskEndpoints(store.CleanText(e.Fields[0].Msg)), keptText))
+		return fmt.Sprintf("the vendor answered %d: %s", e.Status, quotedIn(e.Fields[0].Msg))
 	}
 	return fmt.Sprintf("the vendor answered %d", e.Status)
+}
+
+// quotedIn is the vendor's sentence as a part of ours.
+func quotedIn(said string) string {
+	return strings.TrimRight(clip(maskEndpoints(store.CleanText(said)), keptText), ". ")
 }
 
 // ourEndpoint is an address of ours in what the vendor says: its last part is
