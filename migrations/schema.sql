@@ -748,6 +748,7 @@ CREATE TABLE public.replay_jobs (
     detail text DEFAULT ''::text NOT NULL,
     refetch_page integer DEFAULT 1 NOT NULL,
     refetched text,
+    refetch_tries integer DEFAULT 0 NOT NULL,
     CONSTRAINT replay_jobs_ended CHECK (((state = 'ended'::text) = (outcome IS NOT NULL))),
     CONSTRAINT replay_jobs_outcome_check CHECK ((outcome = ANY (ARRAY['already_settled'::text, 'settled_now'::text, 'still_running'::text, 'failed'::text, 'unknown_to_vendor'::text, 'error'::text]))),
     CONSTRAINT replay_jobs_refetched_check CHECK ((refetched = ANY (ARRAY['same'::text, 'differs'::text, 'unknown_to_vendor'::text, 'error'::text]))),

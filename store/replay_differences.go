@@ -51,12 +51,24 @@ func (t Tx) NoteRefetched(ctx context.Context, r Refetch) (int, error) {
 			return 0, err
 		}
 	}
-	_, err = t.db.NewRaw(`UPDATE replay_jobs SET refetch_page = ? WHERE replay_id = ? AND job_id = ? AND state = 'refetching'`,
+	_, err = t.db.NewRaw(`UPDATE replay_jobs SET refetch_page = ?, refetch_tries = 0 WHERE replay_id = ? AND job_id = ? AND state = 'refetching'`,
 		r.NextPage, r.ReplayID, r.JobID).Exec(ctx)
 	if err != nil {
 		return 0, translate(err)
 	}
 	return t.count(ctx, `SELECT count(*) FROM replay_differences WHERE replay_id = ? AND job_id = ?`, r.ReplayID, r.JobID)
+}
+
+// CountRefetchTry counts that a page of a settled job could not be fetched, and
+// returns how often that was so; zero when it is not to be fetched any more.
+func (q Queries) CountRefetchTry(ctx context.Context, replayID, jobID int64) (int, error) {
+	var tries []int
+	err := q.db.NewRaw(`UPDATE replay_jobs SET refetch_tries = refetch_tries + 1
+		WHERE replay_id = ? AND job_id = ? AND state = 'refetching' RETURNING refetch_tries`, replayID, jobID).Scan(ctx, &tries)
+	if err != nil || len(tries) == 0 {
+		return 0, translate(err)
+	}
+	return tries[0], nil
 }
 
 // different is a fetched result with the version it differs from.

@@ -9,7 +9,7 @@ import (
 
 // readableHost is a host as people write it, where that is other than how it is
 // sent: münchen.example for xn--mnchen-3ya.example. Empty elsewhere, and where it
-// could be taken for another, as аpple.example with a Cyrillic а.
+// mixes alphabets, as аpple.example with a Cyrillic а.
 func readableHost(host string) string {
 	name, err := idna.Display.ToUnicode(host)
 	if err != nil || name == host || mixesAlphabets(name) {

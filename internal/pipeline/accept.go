@@ -100,14 +100,16 @@ func (p *Pipeline) meetHeld(ctx context.Context, all []*store.Acceptance) {
 func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accepted) error {
 	p.clock.note(yes.date, p.now())
 	together := &accepting{Acceptance: p.acceptance(ctx, job, yes)}
-	if err := p.acceptances.commit(ctx, together); err == nil && !together.failed {
+	err := p.acceptances.commit(ctx, together)
+	// The wait for that may have taken all of the time.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err == nil && !together.failed {
 		return p.recorded(ctx, &together.Acceptance)
 	}
 	// Its own copy: the group may still be under way.
 	alone := p.acceptance(ctx, job, yes)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		return p.accept(ctx, tx, []*store.Acceptance{&alone})
 	})
 	if errors.Is(err, store.ErrTaken) {

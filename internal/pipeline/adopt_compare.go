@@ -123,10 +123,11 @@ func (p *Pipeline) compareBatch(ctx context.Context, c *call, id string) (candid
 }
 
 // mayShowMore reports a batch that ended a moment ago: for as long as settle
-// waits for rows that such a one lacks, they may yet come.
+// waits for rows that such a one lacks, they may yet come. An end far in the
+// vendor's future is no moment.
 func (p *Pipeline) mayShowMore(b *geonode.BatchJob) bool {
 	ended := b.CompletedAt.Time
-	return !ended.IsZero() && p.clock.vendorTime(p.now()).Sub(ended) < completeReads*p.cfg.MissingGap
+	return !ended.IsZero() && p.clock.vendorTime(p.now()).Sub(ended).Abs() < completeReads*p.cfg.MissingGap
 }
 
 // sameOptions compares the vendor's echo with what was asked; a member that

@@ -43,6 +43,12 @@ func (w *dispatchWorker) Work(ctx context.Context, task *river.Job[dispatchArgs]
 	return w.p.dispatch(ctx, task)
 }
 
+// Timeout implements river.Worker: what waits for its turn has as long to call
+// as what need not.
+func (w *dispatchWorker) Timeout(*river.Job[dispatchArgs]) time.Duration {
+	return taskTimeout + turnWait + patience
+}
+
 // call is a claimed job with everything its request needs.
 type call struct {
 	job     *store.Job
@@ -151,12 +157,12 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.
 		return errors.Join(err, river.JobSnooze(0))
 	}
 	yes, callErr := p.submitCall(ctx, c)
-	leave()
 	recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if callErr != nil {
 		return p.declined(recordCtx, c, callErr)
 	}
+	leave() // Only now: who comes next is to see a gate that a refusal closes.
 	return p.recordAccepted(recordCtx, job, yes)
 }
 

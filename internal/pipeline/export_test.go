@@ -29,6 +29,19 @@ func (p *Pipeline) SeatWait(d time.Duration) { p.seats.setWait(d) }
 // with it how long those wait that give way.
 func (p *Pipeline) TurnWait(d time.Duration) { p.looks.setWait(d) }
 
+// LooksAhead is how many wait for their turn to read from the vendor, without
+// those that give way.
+func (p *Pipeline) LooksAhead() int { return p.looks.waiting() }
+
+// CallsAhead is how many wait for their turn to submit to the vendor.
+func (p *Pipeline) CallsAhead() int { return p.calls.waiting() }
+
+func (s *seats) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ahead)
+}
+
 // Seats are the places of those who read from the vendor, or of preflights.
 type Seats struct{ s *seats }
 

@@ -47,6 +47,23 @@ func (g *gateWatch) wait(ctx context.Context, name string) (time.Duration, error
 	return 0, nil
 }
 
+// shut is how long to wait before going on with what passed the gate a while
+// ago; zero is open. It takes no probe: a page more is no first try.
+func (g *gateWatch) shut(ctx context.Context, name string) (time.Duration, error) {
+	gate, err := g.see(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	now := g.p.now()
+	switch {
+	case gate.PausedAt != nil:
+		return g.p.cfg.ProbeEvery/2 + jitter(g.p.cfg.ProbeEvery/2), nil
+	case gate.ClosedUntil != nil && gate.ClosedUntil.After(now):
+		return gate.ClosedUntil.Sub(now) + jitter(gateCache), nil
+	}
+	return 0, nil
+}
+
 // probe lets one caller at a time try a paused account; the others wait. A
 // probe that goes through opens the gate, see passed.
 func (g *gateWatch) probe(ctx context.Context, gate store.Gate, now time.Time) (time.Duration, error) {

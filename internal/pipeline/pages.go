@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/riverqueue/river"
+
 	"rollcall/internal/geonode"
 	"rollcall/store"
 )
@@ -36,7 +38,10 @@ type resultPage struct {
 // is a transaction of its own and settle_page remembers how far it came.
 func (s *settling) pages(ctx context.Context, read *pager) error {
 	page, size, began := s.job.SettlePage, s.job.PageSize, s.now()
-	for range slicePages {
+	for n := range slicePages {
+		if err := s.mayGoOn(ctx, n); err != nil {
+			return err
+		}
 		got, err := read.fetch(ctx, page, size)
 		if errors.Is(err, geonode.ErrTooLarge) {
 			return s.smaller(ctx, read, page, size)
@@ -62,6 +67,19 @@ func (s *settling) pages(ctx context.Context, read *pager) error {
 		}
 	}
 	return again()
+}
+
+// mayGoOn looks, from the second page of a run on, whether the gate that the
+// first passed has closed meanwhile.
+func (s *settling) mayGoOn(ctx context.Context, read int) error {
+	if read == 0 {
+		return nil
+	}
+	wait, err := s.gates.shut(ctx, store.GateRead)
+	if err != nil || wait <= 0 {
+		return err
+	}
+	return river.JobSnooze(wait)
 }
 
 // batchPages reads a batch's results, whose items are known by what was sent.

@@ -271,6 +271,9 @@ func (p *Pipeline) Stop(ctx context.Context) error {
 		return nil
 	}
 	p.stop()
+	// Who waits for a turn at the vendor begins nothing more.
+	p.calls.end()
+	p.looks.end()
 	var err error
 	if p.working.Swap(false) {
 		err = p.queue.stop(ctx)

@@ -31,11 +31,13 @@ func (w *refetchWorker) Work(ctx context.Context, task *river.Job[refetchArgs]) 
 	return ofTask(w.p.refetch(ctx, task), "refetch job", task.Args.JobID)
 }
 
+// Timeout implements river.Worker, as settle's.
+func (w *refetchWorker) Timeout(*river.Job[refetchArgs]) time.Duration { return taskTimeout + turnWait }
+
 // refetching is one run over a settled job: some pages of its results.
 type refetching struct {
 	*settling
 	replay int64
-	tries  int
 }
 
 // refetch asks the vendor for a settled job once more and notes where that is
@@ -65,10 +67,13 @@ func (p *Pipeline) refetch(ctx context.Context, task *river.Job[refetchArgs]) er
 		return river.JobSnooze(wait)
 	}
 	r := &refetching{
-		settling: &settling{Pipeline: p, job: job, net: store.NetReplay}, replay: task.Args.ReplayID, tries: tries(task.JobRow),
+		settling: &settling{Pipeline: p, job: job, net: store.NetReplay}, replay: task.Args.ReplayID,
 	}
 	page, began := row.RefetchPage, p.now()
-	for range slicePages {
+	for n := range slicePages {
+		if err := r.mayGoOn(ctx, n); err != nil {
+			return err
+		}
 		last, err := r.page(ctx, page)
 		if err != nil || last {
 			return err
@@ -126,8 +131,13 @@ func (r *refetching) declined(ctx context.Context, cause error) error {
 		return r.end(ctx, store.RefetchedError, "the answer is larger than Rollcall reads")
 	case errors.Is(cause, errNotEnded):
 		return r.end(ctx, store.RefetchedError, "the vendor says that it has not ended")
-	case r.tries < refetchTries:
-		return river.JobSnooze(jitter(doubling(time.Second, maxRetryGap, r.tries)) + time.Second/4)
+	}
+	tries, err := r.store.CountRefetchTry(ctx, r.replay, r.job.ID)
+	if err != nil {
+		return err
+	}
+	if tries < refetchTries {
+		return river.JobSnooze(jitter(doubling(time.Second, maxRetryGap, tries)) + time.Second/4)
 	}
 	r.log.DebugContext(ctx, "settled job not fetched once more", slog.Int64("job_id", r.job.ID), slog.Any("error", cause))
 	return r.end(ctx, store.RefetchedError, "the vendor could not be read")

@@ -295,7 +295,8 @@ func TestReplayGoesBehindLiveWork(t *testing.T) {
 	brought := time.Now()
 	eventually(t, "both live ones to wait for their turn", func() bool {
 		return r.number(`SELECT count(*) FROM river_job WHERE kind = 'settle' AND state = 'running' AND priority = 1
-			AND ((args->>'job_id')::bigint = $1 OR (args->>'job_id')::bigint = $2 AND attempted_at > $3)`, jobs[4], jobs[3], brought) == 2
+			AND ((args->>'job_id')::bigint = $1 OR (args->>'job_id')::bigint = $2 AND attempted_at > $3)`, jobs[4], jobs[3], brought) == 2 &&
+			r.pipe.LooksAhead() == 2
 	})
 	gate.release()
 	r.replayed(plan.ID)

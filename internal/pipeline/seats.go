@@ -34,6 +34,9 @@ var ErrBusy = errors.New("as many preflights are being read as are at once: try 
 // seats are places that a few can take at once. Who waits gets one in the order
 // of coming, those who give way after all others.
 type seats struct {
+	ended chan struct{} // Closed once nobody gets a place any more.
+	end   func()
+
 	mu     sync.Mutex
 	wait   time.Duration
 	free   int
@@ -41,10 +44,13 @@ type seats struct {
 	behind []chan struct{} // Of those who give way.
 }
 
-func newSeats(n int, wait time.Duration) *seats { return &seats{free: n, wait: wait} }
+func newSeats(n int, wait time.Duration) *seats {
+	ended := make(chan struct{})
+	return &seats{free: n, wait: wait, ended: ended, end: sync.OnceFunc(func() { close(ended) })}
+}
 
 // take waits for a place, and returns how it is left again, which may be done
-// twice. ErrBusy says that none came free in time.
+// twice. ErrBusy says that none came free in time, or that none will.
 func (s *seats) take(ctx context.Context) (func(), error) {
 	return s.takeFrom(ctx, &s.ahead, s.patience())
 }
@@ -59,12 +65,19 @@ func (s *seats) giveWay(ctx context.Context) (func(), error) {
 const behindPart = 3
 
 func (s *seats) takeFrom(ctx context.Context, queue *[]chan struct{}, wait time.Duration) (func(), error) {
+	select {
+	case <-s.ended:
+		return nil, ErrBusy
+	default:
+	}
 	turn := s.enqueue(queue)
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	err := error(nil)
 	select {
 	case <-turn:
+	case <-s.ended:
+		err = ErrBusy
 	case <-late.C:
 		err = ErrBusy
 	case <-ctx.Done():

@@ -36,6 +36,9 @@ func (w *settleWorker) Work(ctx context.Context, task *river.Job[settleArgs]) er
 	return w.p.settle(ctx, task)
 }
 
+// Timeout implements river.Worker, as dispatch's.
+func (w *settleWorker) Timeout(*river.Job[settleArgs]) time.Duration { return taskTimeout + turnWait }
+
 // settling is one look at one job. Its last transaction also completes the
 // task, so that a wake from then on adds a task of its own; see finish.
 type settling struct {
