@@ -79,3 +79,19 @@ func TestBalanceNeedsEveryNumber(t *testing.T) {
 		t.Errorf("wrong nets: got %v, want unbalanced", got)
 	}
 }
+
+func TestRollCallSpeaksItsWholeSum(t *testing.T) {
+	t.Parallel()
+	r := RollCall{Accepted: Known(286), Stored: Known(164), Failed: Known(16), Cancelled: Known(106), Outstanding: Known(0)}
+	if got, want := r.say(t.Context()), "Finished. 286 of 286 URLs answered for: 164 stored, 16 failed, 106 cancelled, 0 outstanding."; got != want {
+		t.Errorf("ended: got %q, want %q", got, want)
+	}
+	r.Cancelled, r.Outstanding = Known(6), Known(100)
+	if got, want := r.say(t.Context()), "186 of 286 URLs answered for: 164 stored, 16 failed, 6 cancelled, 100 outstanding."; got != want {
+		t.Errorf("at work: got %q, want %q", got, want)
+	}
+	r.Cancelled, r.Outstanding = Known(0), Known(106)
+	if got, want := r.say(t.Context()), "180 of 286 URLs answered for: 164 stored, 16 failed, 106 outstanding."; got != want {
+		t.Errorf("none cancelled: got %q, want %q", got, want)
+	}
+}

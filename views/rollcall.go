@@ -120,14 +120,23 @@ func (r RollCall) finished() bool {
 // done is how many accepted URLs have an answer of any kind.
 func (r RollCall) done() Count { return sum(r.Stored, r.Failed, r.Cancelled) }
 
-// say is the sentence a screen reader hears now and then while the numbers move.
+// say is the sentence a screen reader hears now and then while the numbers move. Its parts come to what it says is answered
+// for, so the cancelled are among them when there are any.
 func (r RollCall) say(ctx context.Context) string {
-	if r.finished() {
+	switch cancelled := r.Cancelled.Known && r.Cancelled.N > 0; {
+	case r.finished() && cancelled:
+		return Textf(ctx, "Finished. %s of %s URLs answered for: %s stored, %s failed, %s cancelled, %s outstanding.",
+			r.done(), r.Accepted, r.Stored, r.Failed, r.Cancelled, r.Outstanding)
+	case r.finished():
 		return Textf(ctx, "Finished. %s of %s URLs answered for: %s stored, %s failed, %s outstanding.",
 			r.done(), r.Accepted, r.Stored, r.Failed, r.Outstanding)
+	case cancelled:
+		return Textf(ctx, "%s of %s URLs answered for: %s stored, %s failed, %s cancelled, %s outstanding.",
+			r.done(), r.Accepted, r.Stored, r.Failed, r.Cancelled, r.Outstanding)
+	default:
+		return Textf(ctx, "%s of %s URLs answered for: %s stored, %s failed, %s outstanding.",
+			r.done(), r.Accepted, r.Stored, r.Failed, r.Outstanding)
 	}
-	return Textf(ctx, "%s of %s URLs answered for: %s stored, %s failed, %s outstanding.",
-		r.done(), r.Accepted, r.Stored, r.Failed, r.Outstanding)
 }
 
 // barWidth is the width of a bar's drawing in its own units.
