@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -60,6 +61,18 @@ func (q Queries) FlagBatch(ctx context.Context, id int64, now time.Time) error {
 	_, err := q.db.NewRaw(`UPDATE batches SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE id = ?`,
 		now, id).Exec(ctx)
 	return translate(err)
+}
+
+// CancelledBy is who asked at that time that the batch be cancelled, as the
+// audit log has it; empty when it has nothing of it any more.
+func (q Queries) CancelledBy(ctx context.Context, id int64, at time.Time) (string, error) {
+	var who []string
+	err := q.db.NewRaw(`SELECT who FROM audit_log WHERE kind = 'batch' AND on_id = ? AND at = ? AND what = 'batch.cancel' ORDER BY id LIMIT 1`,
+		strconv.FormatInt(id, 10), at).Scan(ctx, &who)
+	if err != nil || len(who) == 0 {
+		return "", translate(err)
+	}
+	return who[0], nil
 }
 
 // Withdrawn is a job that ended before any call was made for it.

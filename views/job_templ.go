@@ -311,7 +311,7 @@ func jobBody(p JobProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = cancelAsked(p.CancelAt).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = cancelAsked(p.CancelAt, "", false).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

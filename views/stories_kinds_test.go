@@ -73,7 +73,7 @@ func treeStories() []story {
 	fresh.Items.Tree = &views.Tree{BatchID: "12"}
 	table := crawlProps()
 	table.Layout = layout("Docs site", views.SectionBatches, views.RoleOperator)
-	table.CancelAt = before(20 * time.Second)
+	table.CancelAt, table.CancelBy, table.MayCancel = before(20*time.Second), "alice", true
 	table.Items.Tree, table.Items.Tabs.Tree = nil, false
 	table.Items.Items = itemRows()
 	for i := range table.Items.Items {
@@ -93,7 +93,7 @@ func treeStories() []story {
 
 func syncStories() []story {
 	asking := views.ItemProps{
-		Layout: layout("Tried now", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/p/1", Line: 1, State: "outstanding",
+		Layout: layout("Tried now", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/p/1", Place: 1, State: "outstanding",
 		BatchID: "12", BatchName: "Try: shop.sandbox.test", CreatedAt: before(2 * time.Second), Live: true,
 		Sync: &views.SyncCall{Made: before(2 * time.Second), CalledAt: before(time.Second), AtMost: 2 * time.Minute},
 	}

@@ -153,6 +153,8 @@ func batchStories() []story {
 	done := batchProps()
 	done.Live, done.RollCall, done.Jobs, done.JobsTotal = false, finished(), nil, views.Known(0)
 	done.Items.Tabs.State, done.Items.Items = "failed", nil
+	cancelled := done
+	cancelled.RollCall, cancelled.CancelAt, cancelled.CancelBy = rollCall(0, 0, 16, 106, 0, nets(100, 0, 64, 0, 0)), before(time.Hour), "alice"
 	pruned := done
 	pruned.PrunedAt, pruned.Items.Tabs.State = before(9*24*time.Hour), ""
 	unknown := batchProps()
@@ -167,6 +169,7 @@ func batchStories() []story {
 		{"batch", views.Batch(live)},
 		{"batch-rejected", views.Batch(rejected)},
 		{"batch-finished", views.Batch(done)},
+		{"batch-cancelled", views.Batch(cancelled)},
 		{"batch-pruned", views.Batch(pruned)},
 		{"batch-unknown", views.Batch(unknown)},
 		{"batch-unbalanced", views.Batch(broken)},

@@ -69,7 +69,7 @@ func (s *Server) batch(c echo.Context) error {
 	props := views.BatchProps{
 		Rejected: row.Invalid+row.Duplicate > 0 && row.PrunedAt == nil, PrunedAt: orZero(row.PrunedAt),
 		ID: idText(id), Name: row.Name, Kind: string(row.Kind), By: someone(ctx, row.By), CreatedAt: row.CreatedAt,
-		RollCall: rollCall(&row.Batch), MayCancel: mayCancelBatch(&row.Batch), CancelAt: cancelAsked(&row.Batch),
+		RollCall: rollCall(&row.Batch), MayCancel: mayCancelBatch(&row.Batch), CancelAt: orZero(row.CancelRequestedAt),
 	}
 	if props.Options, err = batchOptions(&row.Batch); err != nil {
 		return err
@@ -119,8 +119,20 @@ func (s *Server) batchFacts(ctx context.Context, b *store.Batch, props *views.Ba
 	if props.Rerun, err = s.rerunLineOf(ctx, b); err != nil {
 		return err
 	}
+	if props.CancelBy, err = s.cancelledBy(ctx, b); err != nil {
+		return err
+	}
 	props.Failures, err = s.batchFailures(ctx, b)
 	return err
+}
+
+// cancelledBy is who asked that a batch be cancelled; empty when nobody did,
+// and when the audit log has forgotten.
+func (s *Server) cancelledBy(ctx context.Context, b *store.Batch) (string, error) {
+	if b.CancelRequestedAt == nil {
+		return "", nil
+	}
+	return s.store.CancelledBy(ctx, b.ID, *b.CancelRequestedAt)
 }
 
 // batchFailures are the largest groups of a batch's failures that wait.
@@ -275,25 +287,20 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 	if err != nil {
 		return views.BatchLiveProps{}, false, err
 	}
+	by, err := s.cancelledBy(ctx, b)
+	if err != nil {
+		return views.BatchLiveProps{}, false, err
+	}
 	pace, err := s.pace(ctx, b)
 	tabs := itemTabs(b, views.StateAll)
 	return views.BatchLiveProps{
 		Pace: pace, RollCall: rollCall(b), Vendor: vendor, Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
-		ID: idText(id), MayCancel: mayCancelBatch(b), CancelAt: cancelAsked(b),
+		ID: idText(id), MayCancel: mayCancelBatch(b), CancelAt: orZero(b.CancelRequestedAt), CancelBy: by,
 	}, b.EndedAt != nil && still(jobs), err
 }
 
 // mayCancelBatch reports a batch of which something may be left to stop.
 func mayCancelBatch(b *store.Batch) bool { return b.EndedAt == nil && b.Kind != store.KindSync }
-
-// cancelAsked is when a batch that goes on was to be cancelled; zero when it
-// wasn't.
-func cancelAsked(b *store.Batch) time.Time {
-	if b.EndedAt != nil {
-		return time.Time{}
-	}
-	return orZero(b.CancelRequestedAt)
-}
 
 // still reports whether none of the jobs will change by itself any more: the
 // last one settles a moment after its last item is stored.

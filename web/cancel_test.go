@@ -52,19 +52,24 @@ func TestCancelBatch(t *testing.T) {
 	if got.status != http.StatusSeeOther || got.header.Get("Location") != path || len(b.pipeline.cancelled) != 1 || b.pipeline.cancelled[0] != s.batch {
 		t.Fatalf("cancel: got %d to %q, cancelled %v", got.status, got.header.Get("Location"), b.pipeline.cancelled)
 	}
-	b.exec(t, `UPDATE batches SET cancel_requested_at = now() WHERE id = $1`, s.batch)
+	b.exec(t, `WITH b AS (UPDATE batches SET cancel_requested_at = now() WHERE id = $1)
+		INSERT INTO audit_log (at, who, what, kind, on_id) VALUES (now(), 'bert', 'batch.cancel', 'batch', $1::bigint::text), (now() + interval '1 s', 'carla', 'batch.cancel', 'batch', $1::bigint::text)`, s.batch)
 	after := v.get(path)
 	if note := after.text(".note-success"); !strings.Contains(note, "12 jobs were withdrawn") || !strings.Contains(note, "13 jobs can't be stopped") {
 		t.Errorf("note: got %q", note)
 	}
-	if after.text("[data-testid=cancel-asked]") == "" {
-		t.Error("the batch doesn't say that it was cancelled")
+	if note := after.text("[data-testid=cancel-asked]"); !inOrder(note, "A cancel was asked for", "by bert", "may land") {
+		t.Errorf("asked: got %q, want when, by whom first, and what may come yet", note)
 	}
 	if again := after.doc.Find("#batch-actions a[href='" + path + "/cancel']"); again.Text() != "Ask again…" || after.text("#batch-actions [data-flag]") != "Cancel asked" {
 		t.Errorf("once asked: got %q, want that it was, and a way to ask again", after.text("#batch-actions"))
 	}
 	b.exec(t, `UPDATE batches SET ended_at = now() WHERE id = $1`, s.batch)
-	if ended := v.get(path); ended.text("[data-testid=cancel-asked]") != "" || ended.doc.Find("a[href='"+path+"/cancel']").Length() != 0 {
+	ended := v.get(path)
+	if note := ended.text("[data-testid=cancel-asked]"); !inOrder(note, "A cancel was asked for", "by bert", "counted as cancelled") || strings.Contains(note, "may land") {
+		t.Errorf("ended: got %q, want still when and by whom, and that nothing may come", note)
+	}
+	if ended.doc.Find("a[href='"+path+"/cancel']").Length() != 0 {
 		t.Error("an ended batch can still be cancelled")
 	}
 	// Long after, from a page that was left open.
