@@ -102,7 +102,7 @@ func failureStories() []story {
 	wrong.More, wrong.Errors, wrong.Note = true, views.Errors{"note": "Say why, so that others know."}, hostile
 	left := views.ResolveProps{Layout: plan.Layout, Back: "/failures", BackText: "Failures", Count: views.Known(0)}
 	item := views.ItemProps{
-		Layout: layout("Item", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/p/3", Line: 3, State: "failed", BatchID: "12",
+		Layout: layout("Item", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/p/3", Place: 3, State: "failed", BatchID: "12",
 		BatchName: "November", Code: "NOT_FOUND", Message: "HTTP 404", CreatedAt: before(time.Hour), AnswerAt: before(time.Hour), MayResubmit: true,
 		Resolved: &views.Resolved{At: before(time.Minute), By: "alice", Note: hostile},
 	}

@@ -2,6 +2,7 @@ package views_test
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"rollcall/views"
@@ -41,7 +42,7 @@ func timeline() []views.TimelineEvent {
 
 func itemStories() []story {
 	failed := views.ItemProps{
-		Layout: layout("Item", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/fail/NOT_FOUND", Line: 3, State: "failed",
+		Layout: layout("Item", views.SectionBatches, views.RoleAnalyst), ID: "3", URL: "https://shop.sandbox.test/fail/NOT_FOUND", Place: 3, State: "failed",
 		BatchID: "12", BatchName: "Product pages, November", Code: "NOT_FOUND", Message: "The page answered 404.", CreatedAt: before(3 * time.Minute), AnswerAt: before(41 * time.Second),
 		Lineage: []views.LineageRow{
 			{JobID: "98", State: "settled", Net: "webhook", InputIndex: 2, CreatedAt: before(3 * time.Minute), SettledAt: before(time.Minute)},
@@ -49,8 +50,10 @@ func itemStories() []story {
 		},
 	}
 	stored := failed
-	stored.URL, stored.State, stored.Net, stored.HasResult, stored.Code, stored.Message, stored.Line = hostile, "stored", "webhook", true, "", "", 0
+	stored.URL, stored.State, stored.Net, stored.HasResult, stored.Code, stored.Message, stored.Place = hostile, "stored", "webhook", true, "", "", 0
+	failed.Columns = views.LineColumns{Shown: []views.Pair{{Name: "sku", Value: "SKU-0002"}, {Name: hostile, Value: hostile}, {Name: "", Value: strings.Repeat("x", 1000) + "…"}, {Name: "Preis"}}, More: views.Known(149)}
 	waiting := failed
+	waiting.Columns = views.LineColumns{}
 	waiting.URL, waiting.State, waiting.Code, waiting.Lineage, waiting.AnswerAt = "javascript:alert(1)", "outstanding", "", nil, time.Time{}
 	return []story{{"item-failed", views.Item(failed)}, {"item-stored", views.Item(stored)}, {"item-outstanding", views.Item(waiting)}}
 }
@@ -71,6 +74,7 @@ func operatorStories() []story {
 			BatchID: "12", BatchName: "Product pages, November", JobID: "104", Attempts: i + 1, At: before(time.Duration(i) * time.Hour),
 		})
 	}
+	failures.Failures[2].URL += "?" + strings.Repeat("q=1&", 750)
 	failures.Failures[3].URL, failures.Failures[3].Message, failures.Failures[3].BatchName = hostile, hostile, hostile
 	reconcile := views.ReconcileProps{Layout: layout("Reconcile", views.SectionReconcile, views.RoleOperator), Every: 10 * time.Minute, NextAt: now().Add(6 * time.Minute), Runs: runs(), Live: true}
 	idle := views.ReconcileProps{Layout: layout("Reconcile", views.SectionReconcile, views.RoleAnalyst), Every: 10 * time.Minute}

@@ -27,7 +27,10 @@ func (s *Server) item(c echo.Context) error {
 		return fmt.Errorf("place of item %d: %w", id, err)
 	}
 	if props.Found != nil && props.Found.Parent != "" {
-		props.Line = 0
+		props.Place = 0
+	}
+	if props.Columns, err = s.lineColumns(ctx, id); err != nil {
+		return err
 	}
 	if err := s.fillTried(ctx, story, &props); err != nil {
 		return fmt.Errorf("answer of item %d: %w", id, err)
@@ -40,7 +43,7 @@ func (s *Server) item(c echo.Context) error {
 
 func itemProps(ctx context.Context, story *store.ItemStory) views.ItemProps {
 	p := views.ItemProps{
-		ID: idText(story.ID), URL: story.URL, Line: story.Position, State: string(story.State),
+		ID: idText(story.ID), URL: story.URL, Place: story.Position, State: string(story.State),
 		Net: string(orZero(story.Net)), BatchID: idText(story.BatchID), BatchName: story.BatchName,
 		HasResult: story.HasResult, Code: story.ErrorCode, Message: story.ErrorMessage, Retryable: story.ErrorRetryable,
 		CreatedAt: story.CreatedAt, AnswerAt: orZero(story.EndedAt), Live: story.State == store.ItemOutstanding,

@@ -180,6 +180,19 @@ func TestItemAndJob(t *testing.T) {
 	if text := failed.text("[data-testid=lineage] tbody"); !strings.Contains(text, fmt.Sprintf("Job %d", s.job)) || !strings.Contains(text, "current") {
 		t.Errorf("lineage: got %q", text)
 	}
+	if text := failed.text("[aria-label=Answer]"); !strings.Contains(text, "Place in the batch 2") || failed.doc.Find("[data-testid=columns]").Length() != 0 {
+		t.Errorf("without columns: got %q and %q", text, failed.text("[data-testid=columns]"))
+	}
+	b.exec(t, `UPDATE batches SET columns = ARRAY['sku', '<b>note'] || array_fill(''::text, ARRAY[50]) WHERE id = $1`, s.batch)
+	b.exec(t, `UPDATE items SET extra = ARRAY['SKU-0002', '<i>' || repeat('é', 1500)] || array_fill('v'::text, ARRAY[50]) WHERE batch_id = $1`, s.batch)
+	failed = v.get(fmt.Sprintf("/items/%d", s.items[1]))
+	line := failed.doc.Find("[data-testid=columns] div")
+	if text := failed.text("[aria-labelledby=columns-title]"); line.Length() != 50 || !inOrder(text, "sku SKU-0002", "<b>note <i>é", "é…", "without a name v", "2 further columns") || strings.Count(text, "é") != 997 {
+		t.Errorf("columns of its line: got %d and %q", line.Length(), text)
+	}
+	if text := v.get(fmt.Sprintf("/results/%d?tab=metadata", s.items[0])).text("[data-testid=columns]"); !strings.HasPrefix(text, "sku SKU-0002") {
+		t.Errorf("columns at the result: got %q", text)
+	}
 	job := fmt.Sprintf("/jobs/%d", s.job)
 	got := v.get(job)
 	var kinds []string

@@ -28,6 +28,9 @@ func (s *Server) fillDetails(ctx context.Context, r shownResult, p *views.Result
 	}
 	p.Steps = resultSteps(times, r)
 	p.Metadata = resultFacts(ctx, r.ResultFacts)
+	if p.Columns, err = s.lineColumns(ctx, r.ItemID); err != nil {
+		return err
+	}
 	raw, err := r.part(ctx, store.PartMetadata, readSmall)
 	p.Vendor = vendorMetadata(raw)
 	return err
