@@ -84,8 +84,17 @@ func deliveryPages() []story {
 	gone := one
 	gone.Layout = layout("Delivery 7", views.SectionDeliveries, views.RoleAnalyst)
 	gone.Headers, gone.Body, gone.Dump, gone.KeptBytes, gone.Gone, gone.Attempt = nil, "", "", 0, true, ""
+	unread := refused
+	unread.Status, unread.Reason, unread.SecretLost, unread.Unread = 415, "the Content-Type must be application/json", false, true
+	unread.Cause = views.Cause{Title: "Refused unread", Text: "Refused before its signature was looked at: the Content-Type must be application/json."}
+	unread.BodyBytes, unread.KeptBytes, unread.Dump, unread.DumpCut, unread.ContentType = 0, 0, "", false, "application/x-www-form-urlencoded"
+	unread.Attempt, unread.JobTimeline = "", nil
 	return []story{
-		{"delivery", views.Delivery(one)}, {"delivery-recovered", views.Delivery(recovered)}, {"delivery-odd", views.Delivery(refused)}, {"delivery-gone", views.Delivery(gone)},
+		{"delivery-unread", views.Delivery(unread)},
+		{"delivery", views.Delivery(one)},
+		{"delivery-recovered", views.Delivery(recovered)},
+		{"delivery-odd", views.Delivery(refused)},
+		{"delivery-gone", views.Delivery(gone)},
 	}
 }
 

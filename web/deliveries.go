@@ -17,6 +17,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
 )
@@ -221,6 +222,7 @@ func deliveryProps(ctx context.Context, story *store.DeliveryStory) views.Delive
 		Secret: row.Secret, Form: story.SignatureForm, BodyBytes: story.BodySize, KeptBytes: story.Kept,
 		Gone: story.Kept == 0 && story.BodySize > 0, Cause: shownCause(&story.Delivery),
 	}
+	_, p.Unread = pipeline.Unread(&story.Delivery)
 	if story.Webhook != nil {
 		p.WebhookID = orZero(story.Webhook.VendorWebhookID)
 	}

@@ -163,8 +163,12 @@ func takenUpText(ctx context.Context, taken pipeline.TakenUp, v pipeline.Verific
 	return "warning", views.Textf(ctx, "Still refused: %s", v.Diagnosis.Text)
 }
 
-// shownCause is the reason that is kept with a refused delivery.
+// shownCause is the reason that is kept with a refused delivery. Of one that
+// was refused unread it needs no look.
 func shownCause(d *store.Delivery) views.Cause {
+	if unread, ok := pipeline.Unread(d); ok {
+		return views.Cause{Title: unread.Code.Title(), Text: unread.Text}
+	}
 	found, ok := pipeline.ParseDiagnosis(d.Diagnosis)
 	if !ok {
 		return views.Cause{Text: d.Diagnosis}

@@ -150,6 +150,13 @@ func TestVerifyADeliveryAgain(t *testing.T) {
 		got.doc.Find(fmt.Sprintf("form[action='%s/verify']", page(unread))).Length() != 1 {
 		t.Errorf("one that can't be read: an operator sees %q", got.text("[data-testid=diagnosis]"))
 	}
+	unseen := b.deliver(t, "", "refused", []byte{})
+	b.exec(t, `UPDATE deliveries SET status = 415, reason = 'the Content-Type must be application/json' WHERE id = $1`, unseen)
+	got := operator.get(page(unseen))
+	if !strings.HasPrefix(got.text("[data-testid=diagnosis]"), "Refused unread") || !strings.Contains(got.text("main"), "before its body was read") || strings.Contains(got.text("main"), "no body") ||
+		got.doc.Find(fmt.Sprintf("form[action='%s/verify'], a[href^='/replays/new']", page(unseen))).Length() != 0 {
+		t.Errorf("one that was refused unread: an operator sees %q", got.text("main"))
+	}
 	if got := operator.get(page(good)); got.doc.Find("[data-testid=diagnosis]").Length() != 0 {
 		t.Error("an accepted delivery has a reason for a refusal")
 	}

@@ -130,10 +130,19 @@ func (p *Pipeline) diagnoseOne(ctx context.Context, id int64) (Diagnosis, error)
 	return found, err
 }
 
+// Unread is why a delivery was refused before its body was read; false for any
+// other. Nothing of a body is kept of it, so no later look can take it up.
+func Unread(d *store.Delivery) (Diagnosis, bool) {
+	if d.Verdict != store.VerdictRefused || d.BodySize > 0 || d.Status == http.StatusUnauthorized || d.Status == http.StatusServiceUnavailable {
+		return Diagnosis{}, false
+	}
+	return diagnosed(DiagnosedUnread, "Refused before its signature was looked at: %s.", d.Reason), true
+}
+
 // reasonOf is why a delivery was refused.
 func (p *Pipeline) reasonOf(ctx context.Context, d *store.Delivery) (Diagnosis, error) {
-	if d.Status != http.StatusUnauthorized && d.Status != http.StatusServiceUnavailable && d.Verdict == store.VerdictRefused {
-		return diagnosed(DiagnosedUnread, "Refused before its signature was looked at: %s.", d.Reason), nil
+	if unread, ok := Unread(d); ok {
+		return unread, nil
 	}
 	if d.SecretVersion != nil && d.Verdict == store.VerdictRefused {
 		return diagnosed(DiagnosedTooOld, "Version %d of the secret made the signature, but %s.", *d.SecretVersion, d.Reason), nil
