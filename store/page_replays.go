@@ -51,6 +51,23 @@ func (q Queries) CountReplayUnder(ctx context.Context, replayID int64) (int64, e
 	return int64(n), err
 }
 
+// ReplayedDelivery is a refused delivery of a replay, without its content, and
+// what verifying it again came to.
+type ReplayedDelivery struct {
+	Delivery
+	Outcome string // Empty while it has none.
+}
+
+// PageReplayDeliveries lists the newest refused deliveries that a replay
+// verifies again.
+func (q Queries) PageReplayDeliveries(ctx context.Context, replayID int64, limit int) ([]ReplayedDelivery, error) {
+	var rows []ReplayedDelivery
+	err := q.db.NewRaw(`SELECT d.id, d.received_at, d.verdict, d.status, d.reason, d.diagnosis, d.body_size, coalesce(rd.outcome, '') AS outcome
+		FROM replay_deliveries rd JOIN deliveries d ON d.id = rd.delivery_id
+		WHERE rd.replay_id = ? ORDER BY rd.delivery_id DESC LIMIT ?`, replayID, limit).Scan(ctx, &rows)
+	return rows, translate(err)
+}
+
 // PageReplayStamp is a word that differs whenever the page of a replay would,
 // and whether nothing of it moves any more.
 func (q Queries) PageReplayStamp(ctx context.Context, replayID int64) (Stamp, error) {

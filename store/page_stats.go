@@ -44,7 +44,7 @@ func (q Queries) FirstBatch(ctx context.Context) (time.Time, error) {
 const (
 	HappenedBatch     = "batch"     // ID ended; N of M are stored, Text is its name.
 	HappenedRotation  = "rotation"  // The secret of the webhook for event Text; State is the rotation's.
-	HappenedReplay    = "replay"    // ID; it settled N of M jobs that had not settled before, State is the replay's.
+	HappenedReplay    = "replay"    // ID; it settled N of M jobs that had not settled before, State is the replay's; see OnlyRefused.
 	HappenedReconcile = "reconcile" // A run woke N jobs, M of which had no webhook.
 	HappenedMode      = "mode"      // Auto mode came to mean State, because of Text.
 	HappenedResumed   = "resumed"   // Gate State was paused for N seconds, and is open again.
@@ -62,6 +62,10 @@ type Happening struct {
 	N, M  int64
 }
 
+// OnlyRefused reports a replay of refused deliveries alone, of no job: it took
+// up N of M.
+func (h *Happening) OnlyRefused() bool { return h.What == HappenedReplay && h.Text == "refused" }
+
 // happeningsRuns bounds how many runs are looked through for one worth a word.
 const happeningsRuns = 200
 
@@ -75,8 +79,10 @@ func (q Queries) PageHappenings(ctx context.Context, limit int) ([]Happening, er
 				FROM batches WHERE ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?limit)
 			UNION ALL (SELECT coalesce(r.ended_at, r.started_at), 'rotation', r.id, r.state, w.event_type, 0, 0
 				FROM rotations r JOIN webhooks w ON w.id = r.webhook_id ORDER BY r.id DESC LIMIT ?limit)
-			UNION ALL (SELECT coalesce(ended_at, started_at), 'replay', id, state, '', settled_now, jobs - greatest(settled_before, already_settled)
-				FROM (SELECT ended_at, started_at, id, state, settled_now, jobs, settled_before, already_settled FROM replays ORDER BY id DESC LIMIT ?look) r
+			UNION ALL (SELECT coalesce(ended_at, started_at), 'replay', id, state, CASE WHEN jobs = 0 AND deliveries > 0 THEN 'refused' ELSE '' END,
+					CASE WHEN jobs = 0 THEN recovered ELSE settled_now END,
+					CASE WHEN jobs = 0 THEN deliveries ELSE jobs - greatest(settled_before, already_settled) END
+				FROM (SELECT ended_at, started_at, id, state, settled_now, jobs, settled_before, already_settled, deliveries, recovered FROM replays ORDER BY id DESC LIMIT ?look) r
 				WHERE started_at IS NOT NULL LIMIT ?limit)
 			UNION ALL (SELECT finished_at, 'reconcile', id, '', '', woken, missing
 				FROM (SELECT finished_at, id, woken, missing FROM reconcile_runs ORDER BY started_at DESC, id DESC LIMIT ?look) r

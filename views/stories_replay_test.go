@@ -24,7 +24,18 @@ func replayStories() []story {
 	refused := bare
 	refused.Picked, refused.Address = "all deliveries received with the verdict refused", "/deliveries?verdict=refused"
 	refused.Lines, refused.Deliveries, refused.Foreign = views.Known(85), views.Known(85), views.Known(0)
+	verified := refused
+	verified.State, verified.RunBy, verified.StartedAt, verified.EndedAt = "done", "carol", before(4*time.Minute), before(time.Minute)
+	verified.Recovered, verified.Refused = views.Known(1), views.Known(84)
+	for i, outcome := range []string{"refused", "cut", "recovered", "already", ""} {
+		row := views.ReplayDeliveryRow{ID: []string{"45", "44", "43", "42", "41"}[i], At: before(time.Hour), Outcome: outcome}
+		if i < 2 {
+			row.Why = []string{"Refused unread", hostile}[i]
+		}
+		verified.Verified = append(verified.Verified, row)
+	}
 	return []story{
+		{"replay-done-refused", views.Replay(verified)},
 		{"replays", views.Replays(views.ReplaysProps{Layout: list, Rows: rows, Pager: views.Pager{Older: "/replays?from=abc"}})},
 		{"replays-none", views.Replays(views.ReplaysProps{Layout: list})},
 		{"replay-new", views.NewReplay(views.NewReplayProps{

@@ -202,6 +202,10 @@ func happenedRow(ctx context.Context, h *store.Happening) views.HappenedRow {
 // before has not failed at any.
 func replayHappened(ctx context.Context, h *store.Happening) string {
 	state := replayWord(ctx, store.ReplayState(h.State))
+	if h.OnlyRefused() {
+		return views.Textf(ctx, "Replay %d is %s: it took up %s of %s", h.ID, state, number(h.N),
+			views.Counted(ctx, views.Known(h.M), "%s refused delivery", "%s refused deliveries"))
+	}
 	if h.M <= 0 {
 		return views.Textf(ctx, "Replay %d is %s: no job was left to settle", h.ID, state)
 	}

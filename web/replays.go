@@ -111,6 +111,9 @@ func (s *Server) replay(c echo.Context) error {
 	if props.List = c.QueryParam(outcomeParam); !knownList(props.Lists, props.List) {
 		props.List = ""
 	}
+	if err := s.fillReplayDeliveries(ctx, id, &props); err != nil {
+		return err
+	}
 	rows, err := s.store.PageReplayJobs(ctx, id, props.List, afterJob, pageRows+1)
 	if err != nil {
 		return fmt.Errorf("list the jobs of replay %d: %w", id, err)
@@ -126,6 +129,24 @@ func (s *Server) replay(c echo.Context) error {
 		return err
 	}
 	return render(c, http.StatusOK, views.Replay(props))
+}
+
+// replayDeliveriesShown is how many of a replay's refused deliveries its page
+// lists.
+const replayDeliveriesShown = 20
+
+func (s *Server) fillReplayDeliveries(ctx context.Context, id int64, props *views.ReplayProps) error {
+	rows, err := s.store.PageReplayDeliveries(ctx, id, replayDeliveriesShown)
+	if err != nil {
+		return fmt.Errorf("list the refused deliveries of replay %d: %w", id, err)
+	}
+	for i := range rows {
+		d := &rows[i]
+		props.Verified = append(props.Verified, views.ReplayDeliveryRow{
+			ID: idText(d.ID), At: d.ReceivedAt, Outcome: d.Outcome, Why: shortReason(&d.Delivery),
+		})
+	}
+	return nil
 }
 
 func (s *Server) replayProps(r *store.Replay, under int64) views.ReplayProps {

@@ -153,6 +153,27 @@ func TestReplayIsPlannedRunAndFollowed(t *testing.T) {
 	}
 }
 
+// verifiedInVain: a replay of a refused delivery alone says what became of it,
+// and draws no bar of jobs that there are none of.
+func (b *bench) verifiedInVain(t *testing.T, v *visitor, path string, delivery int64) {
+	t.Helper()
+	v.submit(path+"/run", nil)
+	b.exec(t, `UPDATE deliveries SET status = 401, diagnosis = 'retired_secret: Version 1.' WHERE id = $1`, delivery)
+	b.exec(t, `WITH r AS (UPDATE replay_deliveries SET outcome = 'refused' WHERE replay_id = $1::bigint)
+		UPDATE replays SET refused = 1, state = 'done', ended_at = now() WHERE id = $1::bigint`, strings.TrimPrefix(path, "/replays/"))
+	got := v.get(path)
+	row := got.doc.Find("[data-testid=replay-deliveries] tbody tr")
+	if row.Length() != 1 || row.Find("a").AttrOr("href", "") != "/deliveries/"+idText(delivery) || !strings.Contains(row.Text(), "Still refused") || !strings.Contains(row.Text(), "Signed with a retired secret") {
+		t.Errorf("its delivery: got %q", row.Text())
+	}
+	if text := got.text("[data-testid=progress]"); text != "Refused deliveries: 0 taken up, 1 still refused, of 1" || got.doc.Find("[data-testid=progress] .bar").Length() != 0 {
+		t.Errorf("progress: got %q", text)
+	}
+	if text := v.get("/").text("main"); !strings.Contains(text, "is done: it took up 0 of 1 refused delivery") {
+		t.Errorf("the overview: got %q", text)
+	}
+}
+
 // TestReplayOfTickedRows: of either list and of a job, and what can't be read
 // names itself.
 func TestReplayOfTickedRows(t *testing.T) {
@@ -183,6 +204,7 @@ func TestReplayOfTickedRows(t *testing.T) {
 	if text := alone.text(only); !strings.Contains(text, "names no job that can be believed") {
 		t.Errorf("a plan of a refused delivery alone says %q", text)
 	}
+	b.verifiedInVain(t, v, got.header.Get("Location"), refused)
 	b.exec(t, `UPDATE delivery_log SET delivery_id = $1 WHERE vendor_id = 'd.5'`, refused)
 	if text := v.get(alone.doc.Find(only+" a").AttrOr("href", "")).text("main"); !strings.Contains(text, "1 attempt ") || !strings.Contains(text, "Job 5") {
 		t.Errorf("it leads to %q, want the attempt that was refused here", text)
