@@ -291,6 +291,9 @@ const overflow = `(() => {
   return page.concat(lost.map((e) => "the " + e.className + ", whose current entry is out of sight"), tables.map((e) => "the table of " + [...e.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent.trim()).join(", ") + ", by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
 })()`
 
+// tall lists the links of lists that take more than three lines, whatever URL they show.
+const tall = `[...document.querySelectorAll(".table th.url a, .found-title a, .found-url")].filter((e) => e.getBoundingClientRect().height > 3.5 * parseFloat(getComputedStyle(e).lineHeight)).map((e) => e.outerHTML.slice(0, 120))`
+
 // settled waits, three seconds at most, until the page has followed its window, and says in which theme it stands.
 const settled = `new Promise((done) => {
   const till = Date.now() + 3000;
@@ -309,6 +312,9 @@ func (o *tab) check(t *testing.T, name string) {
 	}
 	for _, element := range evaluate[[]string](t, o, overflow) {
 		t.Errorf("%s: wider than %d px: %s", name, o.size.width, element)
+	}
+	for _, element := range evaluate[[]string](t, o, tall) {
+		t.Errorf("%s: higher than three lines: %s", name, element)
 	}
 	o.screenshot(t, name)
 	found := evaluate[string](t, o, `axe.run(Object.assign({iframes: false}, `+o.size.axe+`)).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => n.html + " " + (n.any[0]?.message ?? n.failureSummary))}))))`)
