@@ -70,20 +70,20 @@ func (a AtWork) reported(ctx context.Context) string {
 
 // JobRow is one job in a list.
 type JobRow struct {
-	ID          string
-	VendorID    string // empty before the vendor took it
-	Kind        string
-	State       string
-	Net         string // that settled it; empty before
-	RollCall    RollCall
-	CreatedAt   time.Time
-	SettledAt   time.Time
-	Flags       []string // such as "overdue", "superseded", "MISNUMBERED"
-	Error       string   // why it was refused or given up, if it was
-	NextPollAt  time.Time
-	Resubmitted bool // it carries items that an earlier job couldn't settle
-	MayCancel   bool // it hasn't ended, and nobody has asked to cancel it
-	Vendor      VendorReport
+	ID         string
+	VendorID   string // empty before the vendor took it
+	Kind       string
+	State      string
+	Net        string // that settled it; empty before
+	RollCall   RollCall
+	CreatedAt  time.Time
+	SettledAt  time.Time
+	Flags      []string // such as "overdue", "superseded", "MISNUMBERED"
+	Error      string   // why it was refused or given up, if it was
+	NextPollAt time.Time
+	Origin     string // what it was made for: "submit", "split", "retry" or "resubmit"
+	MayCancel  bool   // it hasn't ended, and nobody has asked to cancel it
+	Vendor     VendorReport
 }
 
 // Batch is the page at /batches/{id}.

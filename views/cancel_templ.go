@@ -185,7 +185,7 @@ func Cancel(p CancelProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(p.JobIDs) == 0 && !p.nothing() {
-					templ_7745c5c3_Err = planLine(Known(1), "info", "repeat", "Nothing more is sent", "What fails from now on isn't resubmitted by Rollcall itself.").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = planLine(Known(1), "info", "repeat", "Nothing more is sent", "What fails from now on isn't tried again by Rollcall itself.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

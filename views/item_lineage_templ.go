@@ -644,7 +644,7 @@ func originText(row LineageRow) string {
 	case "split":
 		return "split off a larger job"
 	case "retry":
-		return "resubmitted by Rollcall"
+		return "tried again by Rollcall"
 	case "resubmit":
 		return "resubmitted by a person"
 	default:

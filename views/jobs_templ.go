@@ -508,10 +508,14 @@ func jobText(ctx context.Context, row JobRow) string {
 		size = Counted(ctx, row.RollCall.Accepted, "%s page", "%s pages")
 	}
 	kind := tr(ctx, kindText(row.Kind))
-	if row.Resubmitted {
+	switch row.Origin {
+	case "retry":
+		return Textf(ctx, "%s, %s, tried again", kind, size)
+	case "resubmit":
 		return Textf(ctx, "%s, %s, resubmitted", kind, size)
+	default:
+		return Textf(ctx, "%s, %s", kind, size)
 	}
-	return Textf(ctx, "%s, %s", kind, size)
 }
 
 func flags(words []string) templ.Component {
@@ -539,7 +543,7 @@ func flags(words []string) templ.Component {
 			var templ_7745c5c3_Var31 string
 			templ_7745c5c3_Var31, templ_7745c5c3_Err = templruntime.NewAttributeExpression(each).Resolve(ctx)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 93, Col: 47}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 97, Col: 47}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var31)
 			if templ_7745c5c3_Err != nil {
@@ -560,7 +564,7 @@ func flags(words []string) templ.Component {
 			var templ_7745c5c3_Var32 string
 			templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, flagText(each)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 93, Col: 104}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 97, Col: 104}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 			if templ_7745c5c3_Err != nil {

@@ -21,7 +21,7 @@ func jobRowsOf(jobs []store.JobRow) []views.JobRow {
 			ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
 			Net: string(orZero(j.SettleNet)), RollCall: answers(&j.Answers), CreatedAt: j.CreatedAt,
 			SettledAt: orZero(j.EndedAt), Flags: jobFlags(&j.Job), Error: jobError(&j.Job),
-			NextPollAt: orZero(j.NextPollAt), Resubmitted: resubmitted(j.Origin), MayCancel: mayCancel(&j.Job),
+			NextPollAt: orZero(j.NextPollAt), Origin: string(j.Origin), MayCancel: mayCancel(&j.Job),
 			Vendor: vendorReport(&j.Job),
 		}
 	}
@@ -71,8 +71,6 @@ func jobError(j *store.Job) string {
 	}
 	return j.ErrorCode + ": " + j.ErrorMessage
 }
-
-func resubmitted(o store.Origin) bool { return o == store.OriginRetry || o == store.OriginResubmit }
 
 // job is GET /jobs/{id}.
 func (s *Server) job(c echo.Context) error {

@@ -181,11 +181,14 @@ func TestItemTellsItsLineage(t *testing.T) {
 		b.exec(t, `INSERT INTO job_items (job_id, input_index, item_id, outcome) VALUES ($1, 0, $2, $3)`, job, item, step.outcome)
 	}
 	page := v.get("/items/" + idText(item))
-	if text := page.text("[data-testid=lineage] tbody"); !inOrder(text, "submitted", "Failed", "TIMEOUT", "resubmitted by Rollcall", "Superseded", "Charged twice", "resubmitted by a person", "Stored") {
+	if text := page.text("[data-testid=lineage] tbody"); !inOrder(text, "submitted", "Failed", "TIMEOUT", "tried again by Rollcall", "Superseded", "Charged twice", "resubmitted by a person", "Stored") {
 		t.Errorf("lineage: got %q", text)
 	}
 	if page.doc.Find("a[href='/resubmit?item="+idText(item)+"']").Length() != 1 || page.doc.Find("[data-live]").Length() != 0 {
 		t.Error("a failed item can't be resubmitted from its page, or waits for news")
+	}
+	if jobs := v.get("/batches/" + idText(s.batch)).text("[data-testid=jobs] tbody"); !inOrder(jobs, "Job 3", "resubmitted", "Job 2", "tried again", "Job 1") || strings.Count(jobs, "resubmitted") != 1 {
+		t.Errorf("jobs: got %q, want who sent them again told apart", jobs)
 	}
 	if waiting := v.get("/items/" + idText(s.items[2])); waiting.doc.Find("[data-live]").Length() != 1 || waiting.doc.Find("a[href^='/resubmit']").Length() != 0 {
 		t.Error("an outstanding item doesn't follow, or can be resubmitted")

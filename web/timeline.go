@@ -96,7 +96,7 @@ func eventWords(kind string) (string, string) {
 	case "split":
 		return "resubmitted", "Split into smaller jobs"
 	case "retry":
-		return "resubmitted", "Failures submitted again"
+		return "resubmitted", "Failures tried again"
 	case "resubmit":
 		return "resubmitted", "Submitted again by a person"
 	case "cancel_asked":
