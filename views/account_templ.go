@@ -1216,9 +1216,9 @@ func roleText(role string) string {
 	case RoleAdmin:
 		return "Admins do everything operators do, look after webhooks and users, and read the audit log."
 	case RoleOperator:
-		return "Operators submit and read everything, settle and cancel jobs, replay, start reconcile runs, and resume dispatch."
+		return "Operators do everything analysts do, settle and cancel single jobs, verify and replay deliveries, start reconcile runs, and resume dispatch."
 	default:
-		return "Analysts submit batches and read everything."
+		return "Analysts submit batches, cancel them, run them again and schedule them, resubmit and resolve failures, and export."
 	}
 }
 

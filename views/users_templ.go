@@ -648,8 +648,8 @@ func roleSelect(chosen string, errors Errors) templ.Component {
 
 func roleOptions() []Option {
 	return []Option{
-		{RoleAnalyst, "Analyst: submits batches, reads everything"},
-		{RoleOperator, "Operator: also settles, replays, cancels, resumes"},
+		{RoleAnalyst, "Analyst: submits, cancels, resubmits, schedules, exports"},
+		{RoleOperator, "Operator: also settles, cancels jobs, replays, resumes dispatch"},
 		{RoleAdmin, "Admin: also webhooks, users, the audit log"},
 	}
 }
