@@ -38,7 +38,7 @@ func exportStories() []story {
 	again.Begun = 2
 	return []story{
 		{"exports", views.Exports(views.ExportsProps{Layout: l, Rows: rows, Live: true, Self: "/exports", Keep: 72 * time.Hour, Pager: views.Pager{Older: "/exports?from=abc"}})},
-		{"exports-none", views.Exports(views.ExportsProps{Layout: l, Everyone: true, Keep: 72 * time.Hour, Self: "/exports"})},
+		{"exports-none", views.Exports(views.ExportsProps{Layout: layout("Exports", views.SectionExports, views.RoleAdmin), Everyone: true, Keep: 72 * time.Hour, Self: "/exports"})},
 		{"export-running", views.Export(again)},
 		{"export-done", views.Export(one(rows[2], false))},
 		{"export-sent", views.Export(one(rows[3], false))},

@@ -171,11 +171,11 @@ func (b *bench) takenBy(t *testing.T, path string, alice, bob, admin *visitor) {
 	if got := bob.submit(path+"/delete", nil); got.status != http.StatusNotFound {
 		t.Errorf("somebody else deletes it: got %d, want 404", got.status)
 	}
-	if got := bob.get("/exports"); strings.Contains(got.body, path+`"`) {
-		t.Error("somebody else sees it in the list")
+	if got := bob.get("/exports"); strings.Contains(got.body, path+`"`) || strings.Contains(got.body, "audit log") {
+		t.Error("somebody else sees it in the list, or is sent to the audit log, which only admins open")
 	}
-	if got := admin.get("/exports"); !strings.Contains(got.body, path+`"`) {
-		t.Error("an admin doesn't see it in the list")
+	if got := admin.get("/exports"); !strings.Contains(got.body, path+`"`) || !strings.Contains(got.body, "audit log") {
+		t.Error("an admin doesn't see it in the list, or isn't sent to the audit log")
 	}
 	if got := alice.submit(path+"/delete", nil); got.status != http.StatusSeeOther {
 		t.Errorf("delete: got %d", got.status)
