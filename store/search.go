@@ -369,8 +369,14 @@ const (
 // Snippets are the pieces of the texts that have the words searched for, each
 // word between SnippetOn and SnippetOff; the beginning of a text without any.
 func (s *Store) Snippets(ctx context.Context, search string, texts []string) ([]string, error) {
+	return s.headlines(ctx, search, `MaxFragments=2, MaxWords=30, MinWords=12, FragmentDelimiter=" … "`, texts)
+}
+
+// headlines has Postgres mark the words searched for in texts; options say how
+// much of each it leaves.
+func (s *Store) headlines(ctx context.Context, search, options string, texts []string) ([]string, error) {
 	rows, err := s.SQL().QueryContext(ctx, `SELECT ts_headline('simple', e.body, websearch_to_tsquery('simple', $1),
-			'StartSel="`+SnippetOn+`", StopSel="`+SnippetOff+`", MaxFragments=2, MaxWords=30, MinWords=12, FragmentDelimiter=" … "')
+			'StartSel="`+SnippetOn+`", StopSel="`+SnippetOff+`", `+options+`')
 		FROM unnest($2::text[]) WITH ORDINALITY AS e (body, place) ORDER BY e.place`, CleanText(search), texts)
 	if err != nil {
 		return nil, translate(err)

@@ -257,12 +257,17 @@ func (t Tx) takeApart(ctx context.Context, rows []Words) ([]string, [][]byte, er
 // or a path for one word, which nobody looks for in full.
 func addressWords(url string) string {
 	url = CleanText(url)
-	return url + " " + strings.Map(func(r rune) rune {
+	return url + " " + wordsApart(url)
+}
+
+// wordsApart is a text with a space for every character that is of no word.
+func wordsApart(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) {
 			return r
 		}
 		return ' '
-	}, url)
+	}, text)
 }
 
 // tags are what a search is narrowed by beside words.

@@ -83,8 +83,14 @@ func searchStories() []story {
 	found.Batch, found.Waiting, found.Older, found.From = "12", views.Known(1200), true, before(30*24*time.Hour)
 	found.Pager = views.Pager{Older: "/search?from=x&q=copper", Newer: "/search?q=copper"}
 	found.Rows = []views.SearchRow{
-		{ItemID: "1", Title: "Copper kettle, 1.7 l", URL: "https://shop.sandbox.test/p/1", BatchID: "12", BatchName: "Product pages, November", StoredAt: before(40 * time.Second), Status: 200, Snippet: []views.Piece{{Text: "A heavy "}, {Text: "copper", Hit: true}, {Text: " "}, {Text: "kettle", Hit: true}, {Text: " that boils fast … and lasts."}}},
-		{ItemID: "2", Title: hostile, URL: hostile, BatchID: "8", BatchName: hostile, StoredAt: before(time.Hour), Status: 403, Mark: "blocked", Snippet: []views.Piece{{Text: hostile}, {Text: hostile, Hit: true}}},
+		{
+			ItemID: "1", Title: "Copper kettle, 1.7 l", URL: "https://shop.sandbox.test/p/1", BatchID: "12", BatchName: "Product pages, November", StoredAt: before(40 * time.Second), Status: 200, Snippet: []views.Piece{{Text: "A heavy "}, {Text: "copper", Hit: true}, {Text: " "}, {Text: "kettle", Hit: true}, {Text: " that boils fast … and lasts."}},
+			TitlePieces: []views.Piece{{Text: "Copper", Hit: true}, {Text: " "}, {Text: "kettle", Hit: true}, {Text: ", 1.7 l"}},
+		},
+		{
+			ItemID: "2", Title: hostile, URL: hostile, BatchID: "8", BatchName: hostile, StoredAt: before(time.Hour), Status: 403, Mark: "blocked", Snippet: []views.Piece{{Text: hostile}, {Text: hostile, Hit: true}},
+			URLPieces: []views.Piece{{Text: hostile, Hit: true}},
+		},
 		{ItemID: "3", URL: "https://forum.sandbox.test/رسالة?" + strings.Repeat("q=1&", 750), BatchID: "12", BatchName: "Product pages, November", StoredAt: before(2 * time.Hour), Mark: "empty", Snippet: []views.Piece{{Text: "غلاية نحاس"}}},
 	}
 	none := blank

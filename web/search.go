@@ -119,12 +119,20 @@ func (s *Server) searchHits(c echo.Context, text string, hits []store.SearchHit)
 	if err != nil {
 		return nil, err
 	}
+	names := make([]string, 0, 2*len(hits))
+	for i := range hits {
+		names = append(names, hits[i].Title, hits[i].URL)
+	}
+	if names, err = s.store.Marked(c.Request().Context(), text, names); err != nil {
+		return nil, err
+	}
 	rows := make([]views.SearchRow, len(hits))
 	for i := range hits {
 		h := &hits[i]
 		rows[i] = views.SearchRow{
 			ItemID: idText(h.ItemID), Title: h.Title, URL: h.URL, BatchID: idText(h.BatchID), BatchName: h.BatchName,
 			StoredAt: h.StoredAt, Status: orZero(h.HTTPStatus), Mark: string(h.Mark), Snippet: pieces(snippets[i]),
+			TitlePieces: pieces(names[2*i]), URLPieces: pieces(names[2*i+1]),
 		}
 	}
 	return rows, nil

@@ -23,7 +23,7 @@ func TestSearchPage(t *testing.T) {
 	s.put(t, []byte("# A kettle\n\nMade of <b>copper</b> & [brass](https://x.example/y), for tea."))
 	found := v.get("/search?q=copper")
 	row := found.doc.Find("[data-testid=found] li")
-	if row.Length() != 1 || found.text("mark") != "copper" || !strings.Contains(found.text(".found-text"), "Made of <b") || found.doc.Find(".found-text b").Length() != 0 {
+	if row.Length() != 1 || found.text(".found-text mark") != "copper" || !strings.Contains(found.text(".found-text"), "Made of <b") || found.doc.Find(".found-text b").Length() != 0 {
 		t.Errorf("found: got %q", found.text("#found"))
 	}
 	if found.text("#found h2") != "1 result" || found.doc.Find("#q").AttrOr("value", "") != "copper" || found.doc.Find("[data-testid=backlog]").Length() != 0 {
@@ -43,6 +43,15 @@ func TestSearchPage(t *testing.T) {
 		if got := v.get("/search?" + query); got.status != http.StatusOK || !strings.Contains(got.text("main"), want) {
 			t.Errorf("%s: got %d %q, want %q", query, got.status, got.text("main"), want)
 		}
+	}
+	s.put(t, []byte("# Brass & <b>bold</b> brass\n\nNothing."))
+	named := v.get("/search?q=brass+-copper").doc.Find("[data-testid=found] li").First()
+	if got := named.Find(".found-title mark").Text(); got != "Brassbrass" || !strings.Contains(named.Find(".found-title").Text(), "Brass & ") || named.Find("b").Length() != 0 {
+		t.Errorf("a title: got %q marked in %q", got, named.Find(".found-title").Text())
+	}
+	placed := v.get("/search?q=example").doc.Find("[data-testid=found] li .found-url").First()
+	if placed.Find("mark").Text() != "example" || !strings.HasPrefix(strings.TrimSpace(placed.Text()), "https://a.example/") {
+		t.Errorf("an address: got %q marked in %q", placed.Find("mark").Text(), placed.Text())
 	}
 	b.hostileSearches(t, v)
 }
