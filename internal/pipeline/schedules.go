@@ -277,12 +277,17 @@ func idOr(id *int64, otherwise int64) int64 {
 }
 
 // runName names a run's batch after the schedule and the time that was due, on
-// the schedule's clock.
+// the schedule's clock: which that is it says when it isn't UTC, as pages tell
+// the time by the reader's.
 func runName(s *store.Schedule, due time.Time) string {
 	zone, err := readZone(s.Zone)
 	if err != nil {
 		zone = time.UTC
 	}
-	mark := due.In(zone).Format(" 2006-01-02 15:04")
+	at := due.In(zone)
+	mark := at.Format(" 2006-01-02 15:04")
+	if name, _ := at.Zone(); name != "UTC" {
+		mark += " " + name
+	}
 	return clipRunes(s.Name, maxName-len(mark)) + mark
 }

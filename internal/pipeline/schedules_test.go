@@ -83,7 +83,7 @@ func TestScheduleRunsAgain(t *testing.T) {
 	r.tick(r.pipe)
 	r.wantTurns(s.ID, "02 08:30 skipped, 03 08:30 started 2, 04 08:30 skipped")
 	b, err := r.store.Batch(t.Context(), 2)
-	if err != nil || b.Name != "prices 2026-11-03 09:30" || *b.Rerun != store.RerunSchedule || *b.ParentBatchID != template || b.Accepted != 2 {
+	if err != nil || b.Name != "prices 2026-11-03 09:30 CET" || *b.Rerun != store.RerunSchedule || *b.ParentBatchID != template || b.Accepted != 2 {
 		t.Errorf("the run made %+v, %v", b, err)
 	}
 	// Nobody is there for three days, and somebody is back on the fourth.
