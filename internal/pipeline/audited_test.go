@@ -59,6 +59,11 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	did("job.cancel", "job", "", err)
 	_, err = r.pipe.CancelBatch(ctx, crawl.BatchID)
 	did("batch.cancel", "batch", id(crawl.BatchID), err)
+	if b, err := r.store.Batch(ctx, crawl.BatchID); err != nil || b.CancelRequestedAt == nil {
+		t.Fatalf("the cancelled batch: got %+v, %v", b, err)
+	} else if by, err := r.store.CancelledBy(ctx, b.ID, *b.CancelRequestedAt); by != "otto" || err != nil {
+		t.Errorf("cancelled by: got %q, %v, want otto", by, err)
+	}
 	items := r.itemIDs(made.BatchID)
 	_, err = r.pipe.Resubmit(ctx, items, store.AsPlanned{})
 	did("item.resubmit", "item", "", err)

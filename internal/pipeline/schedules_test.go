@@ -298,6 +298,9 @@ func TestScheduleChangedByAClockBehind(t *testing.T) {
 	r.tick(r.pipe)
 	made := r.number(`SELECT max(id) FROM batches`)
 	r.endWith(made)
+	if got := r.text(`SELECT name FROM batches WHERE id = $1`, made); got != "p 2026-11-02 09:00" {
+		t.Errorf("the run's batch is called %q, want no zone beside a time in UTC", got)
+	}
 	c.set(t, "2026-11-02T08:59:59Z")
 	next := func(after string) {
 		t.Helper()
