@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -38,7 +39,7 @@ type resultPage struct {
 // is a transaction of its own and settle_page remembers how far it came.
 func (s *settling) pages(ctx context.Context, read *pager) error {
 	page, size, began := s.job.SettlePage, s.job.PageSize, s.now()
-	for n := range slicePages {
+	for n := range mostPages {
 		if err := s.mayGoOn(ctx, n); err != nil {
 			return err
 		}
@@ -62,11 +63,16 @@ func (s *settling) pages(ctx context.Context, read *pager) error {
 			return s.endPass(ctx, ended{status: got.status, invalid: got.invalid, total: got.total})
 		}
 		page, size = turn(page*size, size)
-		if s.now().Sub(began) > sliceTime {
+		if s.sliced(n+1, began) {
 			break
 		}
 	}
 	return again()
+}
+
+// sliced tells that a run has read enough pages for now.
+func (s *settling) sliced(read int, began time.Time) bool {
+	return s.now().Sub(began) > sliceTime || read >= slicePages && s.looks.crowded()
 }
 
 // mayGoOn looks, from the second page of a run on, whether the gate that the

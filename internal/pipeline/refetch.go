@@ -70,7 +70,7 @@ func (p *Pipeline) refetch(ctx context.Context, task *river.Job[refetchArgs]) er
 		settling: &settling{Pipeline: p, job: job, net: store.NetReplay}, replay: task.Args.ReplayID,
 	}
 	page, began := row.RefetchPage, p.now()
-	for n := range slicePages {
+	for n := range mostPages {
 		if err := r.mayGoOn(ctx, n); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (p *Pipeline) refetch(ctx context.Context, task *river.Job[refetchArgs]) er
 			return err
 		}
 		page++
-		if p.now().Sub(began) > sliceTime {
+		if r.sliced(n+1, began) {
 			break
 		}
 	}

@@ -95,6 +95,13 @@ func (s *seats) patience() time.Duration {
 	return s.wait
 }
 
+// crowded tells that somebody waits for a place.
+func (s *seats) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ahead)+len(s.behind) > 0
+}
+
 // enqueue returns what is closed once the place is there: at once when one is
 // free, as nobody waits then.
 func (s *seats) enqueue(queue *[]chan struct{}) chan struct{} {

@@ -16,10 +16,13 @@ import (
 )
 
 // Bounds of one run of settle; what is left goes on in the next run, which may
-// be a second later. So many pages are those of a job of 1,000 URLs.
+// be a second later.
 const (
-	slicePages = 20
-	sliceTime  = 8 * time.Second
+	slicePages = 5
+	// mostPages are those of a job of 1,000 URLs: so many a run reads while
+	// nobody waits for its turn.
+	mostPages = 20
+	sliceTime = 8 * time.Second
 	// completeReads is how many whole reads must miss an item before it fails.
 	completeReads = 2
 	// forgottenReads is how many 404s in a row it takes to believe them.
