@@ -45,6 +45,18 @@ func said(t *testing.T) map[string]any {
 			return true
 		})
 	}
+	// What of the other packages' constant texts pages show.
+	for _, pattern := range []string{"../internal/pipeline/diagnose*.go", "../internal/pipeline/webhooks_vendor.go"} {
+		for _, tree := range sources(t, pattern) {
+			addSentences(t, want, tree)
+		}
+	}
+	for _, tree := range sources(t, "../internal/export/columns.go") {
+		ast.Inspect(tree, func(n ast.Node) bool {
+			addAbout(t, want, n)
+			return true
+		})
+	}
 	for _, tree := range sources(t, "../web/*.go") {
 		addSentences(t, want, tree)
 		ast.Inspect(tree, func(n ast.Node) bool {
@@ -129,6 +141,20 @@ func addMade(t *testing.T, to map[string]any, f *ast.SelectorExpr, args []ast.Ex
 			t.Fatal("views.Textf: want its English written out where it is called")
 		}
 		to[text] = text
+	}
+}
+
+// addAbout adds what is said about a column of exports.
+func addAbout(t *testing.T, to map[string]any, n ast.Node) {
+	t.Helper()
+	pair, ok := n.(*ast.KeyValueExpr)
+	if !ok {
+		return
+	}
+	if name, ok := pair.Key.(*ast.Ident); ok && name.Name == "about" {
+		if text, ok := constant(t, pair.Value); ok {
+			to[text] = text
+		}
 	}
 }
 
