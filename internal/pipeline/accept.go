@@ -108,38 +108,39 @@ func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accep
 		return p.recorded(ctx, &together.Acceptance)
 	}
 	// Its own copy: the group may still be under way.
-	alone := p.acceptance(ctx, job, yes)
-	err = p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		return p.accept(ctx, tx, []*store.Acceptance{&alone})
-	})
+	err = p.recordAlone(ctx, p.acceptance(ctx, job, yes), func(context.Context, store.Tx) error { return nil })
 	if errors.Is(err, store.ErrTaken) {
 		return p.taken(ctx, job, yes.id)
 	}
+	return err
+}
+
+// recordAlone records one answer in a commit of its own, if what is looked at
+// before in that commit allows it.
+func (p *Pipeline) recordAlone(ctx context.Context, a store.Acceptance, allowed func(context.Context, store.Tx) error) error {
+	one := []*store.Acceptance{&a}
+	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := allowed(ctx, tx); err != nil {
+			return err
+		}
+		return p.accept(ctx, tx, one)
+	})
 	if err != nil {
-		return fmt.Errorf("record vendor job of job %d: %w", job.ID, err)
+		return fmt.Errorf("record vendor job of job %d: %w", a.JobID, err)
 	}
-	p.meetHeld(ctx, []*store.Acceptance{&alone})
-	return p.recorded(ctx, &alone)
+	p.meetHeld(ctx, one)
+	return p.recorded(ctx, &a)
 }
 
 // recordAdopted writes down a job that was found for a lost call.
 func (p *Pipeline) recordAdopted(ctx context.Context, job *store.Job, found accepted) error {
 	a := p.acceptance(ctx, job, found)
 	a.Adopted = true
-	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := uncontested(ctx, tx, job); err != nil {
-			return err
-		}
-		return p.accept(ctx, tx, []*store.Acceptance{&a})
-	})
+	err := p.recordAlone(ctx, a, func(ctx context.Context, tx store.Tx) error { return uncontested(ctx, tx, job) })
 	if errors.Is(err, store.ErrTaken) || errors.Is(err, errContested) {
 		return river.JobSnooze(contestedGap)
 	}
-	if err != nil {
-		return fmt.Errorf("record vendor job of job %d: %w", job.ID, err)
-	}
-	p.meetHeld(ctx, []*store.Acceptance{&a})
-	return p.recorded(ctx, &a)
+	return err
 }
 
 func (p *Pipeline) acceptance(ctx context.Context, job *store.Job, yes accepted) store.Acceptance {

@@ -127,7 +127,7 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.
 		return err
 	}
 	defer leave()
-	if err := p.turn(ctx); err != nil {
+	if err := p.throughGate(ctx); err != nil {
 		return err
 	}
 	c, err := p.prepare(ctx, job)
@@ -166,10 +166,10 @@ func (p *Pipeline) callFor(ctx context.Context, job *store.Job, task *rivertype.
 	return p.recordAccepted(recordCtx, job, yes)
 }
 
-// turn waits for the gate and for the rate, or goes back to the queue. Whoever
+// throughGate waits for the gate and for the rate, or goes back to the queue. Whoever
 // asks has a place at the vendor already: a gate that was open before the wait
 // for one may have closed meanwhile.
-func (p *Pipeline) turn(ctx context.Context) error {
+func (p *Pipeline) throughGate(ctx context.Context) error {
 	wait, err := p.gates.wait(ctx, store.GateSubmit)
 	if err != nil {
 		return err

@@ -41,10 +41,7 @@ func (g *gateWatch) wait(ctx context.Context, name string) (time.Duration, error
 	if gate.PausedAt != nil {
 		return g.probe(ctx, gate, now)
 	}
-	if gate.ClosedUntil != nil && gate.ClosedUntil.After(now) {
-		return gate.ClosedUntil.Sub(now) + jitter(gateCache), nil
-	}
-	return 0, nil
+	return closedFor(gate, now), nil
 }
 
 // shut is how long to wait before going on with what passed the gate a while
@@ -54,14 +51,24 @@ func (g *gateWatch) shut(ctx context.Context, name string) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	now := g.p.now()
-	switch {
-	case gate.PausedAt != nil:
-		return g.p.cfg.ProbeEvery/2 + jitter(g.p.cfg.ProbeEvery/2), nil
-	case gate.ClosedUntil != nil && gate.ClosedUntil.After(now):
-		return gate.ClosedUntil.Sub(now) + jitter(gateCache), nil
+	if gate.PausedAt != nil {
+		return g.untilProbe(), nil
 	}
-	return 0, nil
+	return closedFor(gate, g.p.now()), nil
+}
+
+// closedFor is how long a gate that isn't paused stays closed, and a little, so
+// that not all come at once.
+func closedFor(gate store.Gate, now time.Time) time.Duration {
+	if gate.ClosedUntil == nil || !gate.ClosedUntil.After(now) {
+		return 0
+	}
+	return gate.ClosedUntil.Sub(now) + jitter(gateCache)
+}
+
+// untilProbe is when to look again whether a probe has opened a paused gate.
+func (g *gateWatch) untilProbe() time.Duration {
+	return g.p.cfg.ProbeEvery/2 + jitter(g.p.cfg.ProbeEvery/2)
 }
 
 // probe lets one caller at a time try a paused account; the others wait. A
@@ -74,7 +81,7 @@ func (g *gateWatch) probe(ctx context.Context, gate store.Gate, now time.Time) (
 	if mine {
 		return 0, nil
 	}
-	return g.p.cfg.ProbeEvery/2 + jitter(g.p.cfg.ProbeEvery/2), nil
+	return g.untilProbe(), nil
 }
 
 func (g *gateWatch) see(ctx context.Context, name string) (store.Gate, error) {

@@ -27,9 +27,9 @@ const (
 	seatWait = 15 * time.Second
 )
 
-// ErrBusy reports that as many preflights are being read as are at once, and
-// that nothing was done.
-var ErrBusy = errors.New("as many preflights are being read as are at once: try again in a moment")
+// ErrBusy reports that no place came free in time for what only a few may do at
+// once, such as reading a preflight, and that nothing was done.
+var ErrBusy = errors.New("as many are at it as may be at once: try again in a moment")
 
 // seats are places that a few can take at once. Who waits gets one in the order
 // of coming, those who give way after all others.
