@@ -44,6 +44,9 @@ func (b *chrome) runsAgain(name string) {
 	b.until("h1", "Twice a week")
 	b.until("[data-testid=when]", "Every Monday and Thursday at 21:45, Asia/Kathmandu")
 
+	b.click("main a[href$='/run']")
+	b.until("[data-testid=plan]", `(?s)2 URLs are asked for again.*Up to 2 requests, in 1 job.*in the account|requests are left is unknown`)
+	b.check("schedule-run")
 	b.click("form[action$='/run'] button")
 	b.until(".note", "Started: batch")
 	b.until("[data-testid=runs]", `(?s)run now by alice.*Started.*Twice a week 20`)
