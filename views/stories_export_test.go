@@ -56,7 +56,8 @@ func compareStories() []story {
 		A: views.ComparedSide{Address: "71.v1", URL: "https://shop.example/" + hostile, ItemID: "71", BatchID: "11", Batch: "nightly", Net: "webhook", StoredAt: before(26 * time.Hour), Version: 1},
 		B: views.ComparedSide{Address: "71", URL: "https://shop.example/" + hostile, ItemID: "71", BatchID: "12", Batch: hostile, Net: "poll", StoredAt: before(time.Hour), Version: 2, Latest: true},
 		Diff: views.TextDiff{Gone: 2, New: 2, Rows: []views.DiffRow{
-			{Kind: views.DiffFold, Hidden: 120},
+			{Kind: views.DiffFold, Hidden: 119, LeftNo: 1},
+			{Kind: views.DiffSame, LeftNo: 120, RightNo: 120, Opened: true, Left: []views.DiffSpan{{Text: "Lamps"}}, Right: []views.DiffSpan{{Text: "Lamps"}}},
 			{Kind: views.DiffSame, LeftNo: 121, RightNo: 121, Left: []views.DiffSpan{{Text: "# A lamp"}}, Right: []views.DiffSpan{{Text: "# A lamp"}}},
 			{
 				Kind: views.DiffChanged, LeftNo: 122, RightNo: 122, Left: []views.DiffSpan{{Text: "Price: "}, {Text: "12", Changed: true}, {Text: ".00 " + hostile}},
@@ -64,7 +65,7 @@ func compareStories() []story {
 			},
 			{Kind: views.DiffGone, LeftNo: 123, Left: []views.DiffSpan{{Text: "In stock"}}},
 			{Kind: views.DiffNew, RightNo: 123, Right: []views.DiffSpan{{Text: "שלום עולם"}}},
-			{Kind: views.DiffFold, Hidden: 1},
+			{Kind: views.DiffFold, Hidden: 1, LeftNo: 124},
 		}},
 	}
 	cut, same, missing := p, p, p

@@ -52,7 +52,8 @@ func (s *Server) compareResults(c echo.Context) error {
 		A: comparedSide(a), B: comparedSide(b), Blanks: c.QueryParam("blanks") == "ignore", Limit: diffBytes, Lines: linesCompared,
 		Other: a.URL != b.URL && a.ItemID != b.ItemID && !sameKey(a, b),
 	}
-	if err := s.fillCompared(c.Request().Context(), a, b, c.QueryParam("part"), &props); err != nil {
+	open, _ := strconv.Atoi(c.QueryParam("open")) // What isn't a line opens nothing.
+	if err := s.fillCompared(c.Request().Context(), a, b, c.QueryParam("part"), open, &props); err != nil {
 		return fmt.Errorf("compare results of items %d and %d: %w", a.ItemID, b.ItemID, err)
 	}
 	if props.Layout, err = s.layout(c, "Compare two results", views.SectionBatches); err != nil {
@@ -77,7 +78,7 @@ func comparedSide(s *store.ResultSide) views.ComparedSide {
 }
 
 // fillCompared reads the beginning of both contents and compares it.
-func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked string, p *views.CompareResultsProps) error {
+func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked string, open int, p *views.CompareResultsProps) error {
 	for _, part := range []struct {
 		name store.Part
 		in   bool
@@ -115,7 +116,7 @@ func (s *Server) fillCompared(ctx context.Context, a, b *store.ResultSide, asked
 	second, cutB := firstLines(printable(store.WholeText(right)))
 	p.Cut = longer > diffBytes || cutA || cutB
 	p.Same = !p.Cut && slices.Equal(left, right)
-	p.Diff = compareTexts(ctx, s.now, first, second, p.Blanks)
+	p.Diff = compareTexts(ctx, s.now, first, second, p.Blanks, open)
 	return nil
 }
 

@@ -30,11 +30,14 @@ const (
 	wordsTime = 400 * time.Millisecond
 	// aroundChange is how many unchanged lines are shown beside a change.
 	aroundChange = 3
+	// openedLines is how many of the others are shown when they are asked for.
+	openedLines = 500
 )
 
 // compareTexts is a line diff of two texts, and a word diff of the lines that
-// changed, as far as there is time for it.
-func compareTexts(ctx context.Context, now func() time.Time, a, b string, blanks bool) views.TextDiff {
+// changed, as far as there is time for it. Unchanged lines that are left out are
+// shown from line open of the first text on.
+func compareTexts(ctx context.Context, now func() time.Time, a, b string, blanks bool, open int) views.TextDiff {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 	d := &differ{blanks: blanks, search: diffmatchpatch.New()}
 	d.search.DiffTimeout = compareTime
@@ -42,7 +45,7 @@ func compareTexts(ctx context.Context, now func() time.Time, a, b string, blanks
 		d.take(op, left, right)
 	}
 	d.pair()
-	d.out.Rows = folded(d.out.Rows)
+	d.out.Rows = folded(d.out.Rows, open)
 	if len(d.out.Rows) > comparedRows {
 		d.out.Rows, d.out.CutRows = d.out.Rows[:comparedRows], true
 	}
@@ -226,8 +229,9 @@ func tokens(line string) []string {
 
 func plain(line string) []views.DiffSpan { return []views.DiffSpan{{Text: line}} }
 
-// folded leaves out unchanged lines that are far from any change.
-func folded(rows []views.DiffRow) []views.DiffRow {
+// folded leaves out unchanged lines that are far from any change, but for those
+// that are to be opened.
+func folded(rows []views.DiffRow, open int) []views.DiffRow {
 	var out []views.DiffRow
 	for at := 0; at < len(rows); {
 		end := at
@@ -246,9 +250,9 @@ func folded(rows []views.DiffRow) []views.DiffRow {
 		if end == len(rows) {
 			tail = 0
 		}
-		if hidden := end - at - head - tail; hidden > 1 {
+		if end-at-head-tail > 1 {
 			out = append(out, rows[at:at+head]...)
-			out = append(out, views.DiffRow{Kind: views.DiffFold, Hidden: hidden})
+			out = append(out, opened(rows[at+head:end-tail], open)...)
 			out = append(out, rows[end-tail:end]...)
 		} else {
 			out = append(out, rows[at:end]...)
@@ -256,4 +260,25 @@ func folded(rows []views.DiffRow) []views.DiffRow {
 		at = end
 	}
 	return out
+}
+
+// opened folds unchanged lines, but for some from line open on when it is among
+// them.
+func opened(rows []views.DiffRow, open int) []views.DiffRow {
+	from := open - rows[0].LeftNo
+	if from < 0 || from >= len(rows) {
+		return fold(rows)
+	}
+	to := min(from+openedLines, len(rows))
+	out := append(fold(rows[:from]), rows[from:to]...)
+	out[len(out)-to+from].Opened = true
+	return append(out, fold(rows[to:])...)
+}
+
+// fold is the row that stands for unchanged lines; none for none.
+func fold(rows []views.DiffRow) []views.DiffRow {
+	if len(rows) == 0 {
+		return nil
+	}
+	return []views.DiffRow{{Kind: views.DiffFold, Hidden: len(rows), LeftNo: rows[0].LeftNo}}
 }

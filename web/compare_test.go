@@ -43,6 +43,26 @@ func diffLines(d views.TextDiff) []string {
 	return out
 }
 
+// foldsOf says how many lines are left out, and how many were opened from which on.
+func foldsOf(d views.TextDiff) string {
+	var out []string
+	n, from := 0, 0
+	for i, r := range d.Rows {
+		if r.Opened {
+			n, from = 0, r.LeftNo
+		}
+		n++
+		last := i == len(d.Rows)-aroundChange-2
+		if from > 0 && (last || r.Kind == views.DiffSame && d.Rows[i+1].Kind == views.DiffFold) {
+			out, from = append(out, fmt.Sprintf("%d from %d", n, from)), 0
+		}
+		if r.Kind == views.DiffFold {
+			out = append(out, fmt.Sprintf("... %d", r.Hidden))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 func TestCompareTexts(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("same\n", 20)
@@ -62,8 +82,16 @@ func TestCompareTexts(t *testing.T) {
 		"empty":           {"", "a", false, []string{"changed|1:|1:a"}},
 		"other scripts":   {"日本 語", "日本 国", false, []string{"changed|1:日本 [語]|1:日本 [国]"}},
 	} {
-		if diff := cmp.Diff(diffLines(compareTexts(t.Context(), time.Now, test.a, test.b, test.blanks)), test.want); diff != "" {
+		if diff := cmp.Diff(diffLines(compareTexts(t.Context(), time.Now, test.a, test.b, test.blanks, 0)), test.want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", name, diff)
+		}
+	}
+	long := strings.Repeat("same\n", openedLines+100)
+	for open, want := range map[int]string{
+		0: "... 597", -4: "... 597", 598: "... 597", 597: "... 596, 1 from 597", 1: "500 from 1, ... 97", 50: "... 49, 500 from 50, ... 48", 501: "... 500, 97 from 501",
+	} {
+		if got := foldsOf(compareTexts(t.Context(), time.Now, long+"x", long+"y", false, open)); got != want {
+			t.Errorf("opened at line %d: got %q, want %q", open, got, want)
 		}
 	}
 	var a, b strings.Builder
@@ -71,7 +99,7 @@ func TestCompareTexts(t *testing.T) {
 		fmt.Fprintln(&a, "left", i)
 		fmt.Fprintln(&b, "right", i)
 	}
-	if d := compareTexts(t.Context(), time.Now, a.String(), b.String(), false); len(d.Rows) != comparedRows || !d.CutRows || d.Gone != 60_000 {
+	if d := compareTexts(t.Context(), time.Now, a.String(), b.String(), false, 0); len(d.Rows) != comparedRows || !d.CutRows || d.Gone != 60_000 {
 		t.Errorf("too much: got %d rows, cut %v, %d gone", len(d.Rows), d.CutRows, d.Gone)
 	}
 }
@@ -83,7 +111,7 @@ func TestWordsShareOneTime(t *testing.T) {
 	a, b := strings.Repeat("one two\n", 500), strings.Repeat("one three\n", 500)
 	marked := func(ctx context.Context, step time.Duration) (int, bool) {
 		at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
-		d := compareTexts(ctx, func() time.Time { at = at.Add(step); return at }, a, b, false)
+		d := compareTexts(ctx, func() time.Time { at = at.Add(step); return at }, a, b, false, 0)
 		n := 0
 		for _, row := range d.Rows {
 			if row.Kind == views.DiffChanged && len(row.Left) > 1 {
@@ -110,7 +138,7 @@ func FuzzCompareTexts(f *testing.F) {
 	f.Add("a\nb\nc", "a\nx\nc", false)
 	f.Add("\x00 \n", "\xff\n\n", true)
 	f.Fuzz(func(t *testing.T, a, b string, blanks bool) {
-		d := compareTexts(t.Context(), time.Now, a, b, blanks)
+		d := compareTexts(t.Context(), time.Now, a, b, blanks, len(a)%5)
 		left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 		join := func(spans []views.DiffSpan) string {
 			var text strings.Builder
