@@ -254,6 +254,21 @@
     applyTheme(theme);
   }
 
+  // ---- Mistakes that were put right ----
+
+  // A fragment names the fields that it found to be right: what was said of them when the form was sent is over.
+  function takeBack(names) {
+    for (const name of names) {
+      document.getElementById(`${name}-error`)?.remove();
+      document.querySelector(`#error-summary a[href="#${CSS.escape(name)}"]`)?.closest("li").remove();
+      const field = document.getElementById(name);
+      field?.classList.remove("is-invalid");
+      for (const each of ["aria-invalid", "aria-describedby"]) field?.removeAttribute(each);
+    }
+    const summary = document.getElementById("error-summary");
+    if (summary && !summary.querySelector("li, .note-text > span")) summary.remove();
+  }
+
   // ---- Wiring ----
 
   function countLines(area) {
@@ -326,6 +341,7 @@
   new MutationObserver(() => {
     localizeAll();
     say();
+    for (const each of document.querySelectorAll("[data-right]")) takeBack(each.dataset.right.split(" "));
     if (liveText) showLive(liveText); // A fragment brings its mark as the server knows it.
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
 })();

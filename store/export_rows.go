@@ -179,7 +179,7 @@ func (s *Store) ExportRows(ctx context.Context, ids []int64, parts ExportParts, 
 	}
 	// With arguments the driver keeps the statement, and contents come as they
 	// are instead of twice as long.
-	rows, err := s.SQL().QueryContext(ctx, `SELECT i.id, i.batch_id, i.position, i.url, i.host, i.state, coalesce(i.net, ''), i.error_code,
+	rows, err := s.SQL().QueryContext(ctx, `SELECT i.id, i.batch_id, i.position, i.line, i.url, i.original, i.host, i.state, coalesce(i.net, ''), i.error_code,
 			i.error_message, i.created_at, i.ended_at, coalesce(array_to_json(i.extra)::text, ''), b.name, coalesce(array_to_json(b.columns)::text, ''),
 			r.item_id IS NOT NULL, r.stored_at, coalesce(r.title, ''), coalesce(r.mark, ''), r.http_status, r.duration_ms, r.charged,
 			r.markdown_sha256, r.html_sha256, coalesce(r.version, 0), $2::bigint`+content.String()+`
@@ -204,7 +204,7 @@ func scanExport(rows *sql.Rows) (ExportRow, error) {
 	var net, extra, columns string
 	var stored sql.Null[time.Time]
 	var whole int64
-	err := rows.Scan(&r.ID, &r.BatchID, &r.Position, &r.URL, &r.Host, &r.State, &net, &r.ErrorCode,
+	err := rows.Scan(&r.ID, &r.BatchID, &r.Position, &r.Line, &r.URL, &r.Original, &r.Host, &r.State, &net, &r.ErrorCode,
 		&r.ErrorMessage, &r.CreatedAt, &r.EndedAt, &extra, &r.BatchName, &columns,
 		&r.Stored, &stored, &r.Result.Title, &r.Mark, &r.Result.HTTPStatus, &r.Result.DurationMS, &r.Result.Charged,
 		&r.Result.MarkdownSHA256, &r.Result.HTMLSHA256, &r.Result.Version, &whole,

@@ -81,6 +81,8 @@ type Item struct {
 	EndedAt        *time.Time
 	Host           string     // Computed by Postgres, never written: in lower case, without a port.
 	Extra          []string   `bun:",array"` // The values of the batch's columns; nil when there are none.
+	Line           *int       // Where it stands in the list that was submitted, as the preflight counts; nil: there was no list.
+	Original       *string    // What its line held where the URL was mended; nil: the URL as it is.
 	ResolvedAt     *time.Time // A person put the failure aside.
 	ResolvedBy     *int64
 	ResolvedNote   string

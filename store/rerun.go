@@ -6,11 +6,12 @@ import (
 )
 
 // RerunItems lists what a batch that runs another one again is made of, in the
-// order of their positions after the one given: its URLs with the columns
-// beside them, all of them or only those that failed and that nobody resolved.
+// order of their positions after the one given: its URLs with their lines and the
+// columns beside them, all of them or only those that failed and that nobody
+// resolved.
 func (q Queries) RerunItems(ctx context.Context, batchID int64, failures bool, after, limit int) ([]Item, error) {
 	var items []Item
-	query := q.db.NewSelect().Model(&items).Column("position", "url", "extra").Where("batch_id = ? AND position > ?", batchID, after)
+	query := q.db.NewSelect().Model(&items).Column("position", "url", "line", "original", "extra").Where("batch_id = ? AND position > ?", batchID, after)
 	if failures {
 		query.Where("state = ?", ItemFailed).Where("resolved_at IS NULL")
 	}

@@ -78,7 +78,8 @@ func TestRowsCannotContradictThemselves(t *testing.T) {
 	}
 }
 
-// TestLongestURLIsStored: keys on URLs index a hash, so that 8 kB fit.
+// TestLongestURLIsStored: keys on URLs index a hash, so that 8 kB fit; the text
+// of its line may be anything.
 func TestLongestURLIsStored(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -91,11 +92,16 @@ func TestLongestURLIsStored(t *testing.T) {
 	sum := sha256.Sum256([]byte(url))
 	batch := one(t, s, `SELECT batch_id FROM jobs WHERE id = $1`, job)
 	inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-		return tx.InsertItems(ctx, []*store.Item{{BatchID: batch, Position: 2, URL: url, URLHash: sum[:], State: store.ItemOutstanding, CreatedAt: time.Now()}})
+		return tx.InsertItems(ctx, []*store.Item{{
+			BatchID: batch, Position: 2, URL: url, URLHash: sum[:], State: store.ItemOutstanding, CreatedAt: time.Now(), Original: new("a\x00\xff" + url),
+		}})
 	})
 	exec(t, s, `INSERT INTO crawl_pages (job_id, url_hash, item_id) SELECT $1, url_hash, id FROM items WHERE position = 2`, job)
 	if got := one(t, s, `SELECT max(length(url)) FROM items WHERE url_hash = $1`, sum[:]); got != int64(len(url)) {
 		t.Errorf("got %d characters back, want %d", got, len(url))
+	}
+	if got := word(t, s, `SELECT coalesce(line::text, 'no line') || ' ' || left(original, 3) FROM items WHERE position = 2`); got != "no line a\uFFFD\uFFFD" {
+		t.Errorf("the text of its line is %q", got)
 	}
 }
 

@@ -67,9 +67,14 @@ func (t Tx) InsertItems(ctx context.Context, items []*Item) error {
 func (t Tx) insertItems(ctx context.Context, items []*Item) error {
 	positions, urls, hashes := make([]int, len(items)), make([]string, len(items)), make([][]byte, len(items))
 	jobs, extras := make([]*int64, len(items)), make([]*string, len(items))
+	lines, originals := make([]*int, len(items)), make([]*string, len(items))
 	at := make(map[int]*Item, len(items))
 	for i, it := range items {
 		positions[i], urls[i], hashes[i], jobs[i], at[it.Position] = it.Position, it.URL, it.URLHash, it.CurrentJobID, it
+		lines[i] = it.Line
+		if it.Original != nil {
+			originals[i] = new(CleanText(*it.Original))
+		}
 		if it.Extra != nil {
 			text, err := json.Marshal(it.Extra)
 			if err != nil {
@@ -78,12 +83,12 @@ func (t Tx) insertItems(ctx context.Context, items []*Item) error {
 			extras[i] = new(string(text))
 		}
 	}
-	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO items (batch_id, position, url, url_hash, state, current_job_id, created_at, extra)
-		SELECT $1, u.position, u.url, u.hash, 'outstanding', u.job, $2,
+	rows, err := t.tx.Tx.QueryContext(ctx, `INSERT INTO items (batch_id, position, url, url_hash, state, current_job_id, created_at, line, original, extra)
+		SELECT $1, u.position, u.url, u.hash, 'outstanding', u.job, $2, u.line, u.original,
 			CASE WHEN u.extra IS NOT NULL THEN ARRAY(SELECT value FROM jsonb_array_elements_text(u.extra::jsonb) WITH ORDINALITY ORDER BY ordinality) END
-		FROM unnest($3::int[], $4::text[], $5::bytea[], $6::bigint[], $7::text[]) AS u (position, url, hash, job, extra)
+		FROM unnest($3::int[], $4::text[], $5::bytea[], $6::bigint[], $7::text[], $8::int[], $9::text[]) AS u (position, url, hash, job, extra, line, original)
 		ORDER BY u.position RETURNING id, position`,
-		items[0].BatchID, items[0].CreatedAt, positions, urls, hashes, jobs, extras)
+		items[0].BatchID, items[0].CreatedAt, positions, urls, hashes, jobs, extras, lines, originals)
 	if err != nil {
 		return translate(err)
 	}

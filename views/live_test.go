@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,7 @@ func openLiveBatch(t *testing.T) liveBatch {
 		w.Header().Set("Content-Security-Policy", policy)
 		props := batchProps()
 		props.Items.Tabs.State, props.Items.Self = r.URL.Query().Get("state"), r.URL.RequestURI()
+		props.Failures = failureGroups()
 		ctx := views.WithLanguage(r.Context(), views.LanguageFor(r.URL.Query().Get("lang")))
 		if err := views.Batch(props).Render(ctx, w); err != nil { //nolint:contextcheck // templ hands it to each part.
 			t.Errorf("render: %v", err)
@@ -72,7 +74,11 @@ func TestLivePageFollowsItsStream(t *testing.T) {
 	var message bytes.Buffer
 	counts := tabs()
 	counts.Outstanding = views.Known(0)
-	done := views.BatchLiveProps{RollCall: rollCall(2, 3, 6, 0, 0, nets(246, 31, 12, 0, 0)), Jobs: jobRows(), JobsTotal: views.Known(7), Tabs: &counts}
+	groups := failureGroups()
+	slices.Reverse(groups.Groups) // The last has grown most, and is read now.
+	groups.Groups[0].Count = views.Known(6000)
+	evaluate[bool](t, page.tab, `document.querySelector("#group-91 a").focus(); document.querySelector("#batch-menu").open = true; document.querySelector("main input[type=checkbox]").checked = true`)
+	done := views.BatchLiveProps{RollCall: rollCall(2, 3, 6, 0, 0, nets(246, 31, 12, 0, 0)), Jobs: jobRows(), JobsTotal: views.Known(7), Tabs: &counts, Failures: &groups}
 	if err := views.BatchLive(done).Render(t.Context(), &message); err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +90,12 @@ func TestLivePageFollowsItsStream(t *testing.T) {
 	got := evaluate[[]string](t, page.tab, `["jobs-total", "count-outstanding", "count-stored"].map((id) => document.getElementById(id).textContent.trim())`)
 	if want := "7 0 241"; strings.Join(got, " ") != want {
 		t.Errorf("jobs, outstanding, stored: got %q, want %q", got, want)
+	}
+	if got := evaluate[string](t, page.tab, `document.querySelector("#batch-failures tbody tr:first-child").textContent`); !strings.Contains(got, "6,000") {
+		t.Errorf("the first group of failures is %q", got)
+	}
+	if !evaluate[bool](t, page.tab, `document.activeElement === document.querySelector("#group-91 a") && document.querySelector("#batch-menu").open && document.querySelector("main input[type=checkbox]").checked`) {
+		t.Error("what was read isn't as it was: the focus, the open menu or the tick")
 	}
 	if got := evaluate[string](t, page.tab, `[...document.querySelectorAll("#job-rows time")].map((e) => e.textContent).find((e) => e.includes("UTC")) ?? ""`); got != "" {
 		t.Errorf("a time was left in UTC: %q", got)

@@ -23,7 +23,7 @@ func preflightStory() views.PreflightProps {
 			All: []string{"sku", "page", "price"},
 		},
 		Plan: views.PreflightPlan{
-			Kind: "batch", Requests: views.Known(1198), Jobs: views.Known(2), Left: views.Known(48_210), LeftAt: before(2 * time.Minute),
+			Kind: "batch", Requests: views.Known(1198), Jobs: views.Known(2), Account: views.AccountLeft{Left: views.Known(48_210), At: before(2 * time.Minute)},
 			Takes: 9 * time.Minute, Batches: views.Known(20), URLs: views.Known(41_033), Took: 5*time.Hour + 8*time.Minute,
 		},
 		Tab: "invalid",
@@ -46,7 +46,7 @@ func preflightStories() []story {
 		{Number: 40, Original: "https://shop.sandbox.test/a long name/" + strings.Repeat("and-on-it-goes-", 12), URL: "https://shop.sandbox.test/a%20long%20name/" + strings.Repeat("and-on-it-goes-", 12), Reason: "spaces were written %20"},
 	}
 	poor := preflightStory()
-	poor.Tab, poor.Plan.Left, poor.Plan.Takes, poor.Choices = "duplicate", views.Known(400), 0, views.PreflightChoices{StoredDays: "7", URLColumn: "2", KeepFragment: true, Header: "yes"}
+	poor.Tab, poor.Plan.Account.Left, poor.Plan.Takes, poor.Choices = "duplicate", views.Known(400), 0, views.PreflightChoices{StoredDays: "7", URLColumn: "2", KeepFragment: true, Header: "yes"}
 	poor.Notice = "This was read in another way meanwhile, so nothing was submitted. Look at it again."
 	poor.Lines = []views.PreflightLine{
 		{Number: 5, Original: "HTTPS://Shop.Sandbox.test:443/p/1", Reason: "is the same as line 1"},
@@ -73,7 +73,7 @@ func preflightEdges() []story {
 	large := preflightStory()
 	large.Submitted, large.Accepted, large.Fixed, large.Duplicate, large.Invalid = views.Known(200_000), views.Known(199_998), views.Known(0), views.Known(2), views.Known(0)
 	large.Upload, large.UploadAs, large.Found = "sitemap-of-everything-in-the-shop-with-a-rather-long-name.xml.gz", 15_998_112, views.PreflightFound{Format: "sitemap", Charset: "utf-8", Gzipped: true}
-	large.Plan = views.PreflightPlan{Kind: "batch", Requests: views.Known(199_998), Jobs: views.Known(200), LeftWhy: "the vendor's answer does not say what is left"}
+	large.Plan = views.PreflightPlan{Kind: "batch", Requests: views.Known(199_998), Jobs: views.Known(200), Account: views.AccountLeft{Why: "the vendor's answer does not say what is left"}}
 	large.Tab, large.Lines, large.Hosts = "accepted", nil, nil
 	for i := range 50 {
 		large.Lines = append(large.Lines, views.PreflightLine{Number: i + 1, Original: fmt.Sprintf("https://shop%d.sandbox.test/p/%d", i%20, i)})

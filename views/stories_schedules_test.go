@@ -22,7 +22,8 @@ func rerunStories() []story {
 		Layout:  layout("Run again", views.SectionBatches, views.RoleAnalyst),
 		BatchID: "12", BatchName: "Product pages, November", Which: "all", All: views.Known(12480), Failures: views.Known(37), URLs: views.Known(12480),
 		Jobs: views.Known(13), Requests: views.Known(12480), Resolved: views.Known(0), Outstanding: views.Known(9),
-		Name: "Product pages, November (again)", Once: "once-1",
+		Account: views.AccountLeft{Left: views.Known(48_210), At: before(2 * time.Minute)},
+		Name:    "Product pages, November (again)", Once: "once-1",
 	}
 	failures := all
 	failures.Which, failures.URLs, failures.Jobs, failures.Requests = "failures", views.Known(37), views.Known(1), views.Known(37)
@@ -63,7 +64,18 @@ func scheduleStories() []story {
 		"zone": "No time zone is called " + hostile + "; they are named like Europe/Berlin.",
 	}
 	wrong.Next = views.NextRuns{Problem: wrong.Errors["cron"]}
+	run := views.RunScheduleProps{
+		Layout: list, ID: "5", Name: rows[0].Name, Batch: rows[0].Batch, URLs: views.Known(12480), Jobs: views.Known(13), Requests: views.Known(12480),
+		Account: views.AccountLeft{Left: views.Known(9000), At: before(time.Minute)},
+	}
+	skipped, crawl := run, run
+	skipped.Going = scheduleProps(rows[0]).Going
+	crawl.Name, crawl.Batch, crawl.Whole, crawl.Paused, crawl.URLs, crawl.Jobs, crawl.Requests = hostile, rows[1].Batch, true, true, views.Known(1), views.Known(1), views.Known(500)
+	crawl.Account = views.AccountLeft{Why: "the vendor has not been asked yet"}
 	return []story{
+		{"schedule-run", views.RunSchedule(run)},
+		{"schedule-run-skipped", views.RunSchedule(skipped)},
+		{"schedule-run-crawl", views.RunSchedule(crawl)},
 		{"schedules", views.Schedules(views.SchedulesProps{Layout: list, Rows: rows, Pager: views.Pager{Older: "/schedules?from=abc"}})},
 		{"schedules-none", views.Schedules(views.SchedulesProps{Layout: list})},
 		{"schedule-new", views.ScheduleForm(form)},

@@ -269,8 +269,9 @@ func (s *Server) batchLive(c echo.Context) error {
 }
 
 // batchMoved is what may have moved in a batch, the same for everybody who
-// looks. The second value says that the batch has ended.
-func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps, bool, error) {
+// looks: the groups of its failures when they are asked for, and at the end. The
+// second value says that the batch has ended.
+func (s *Server) batchMoved(ctx context.Context, id int64, failures bool) (views.BatchLiveProps, bool, error) {
 	b, err := s.store.Batch(ctx, id)
 	if err != nil {
 		return views.BatchLiveProps{}, false, err
@@ -292,11 +293,22 @@ func (s *Server) batchMoved(ctx context.Context, id int64) (views.BatchLiveProps
 		return views.BatchLiveProps{}, false, err
 	}
 	pace, err := s.pace(ctx, b)
-	tabs := itemTabs(b, views.StateAll)
-	return views.BatchLiveProps{
+	if err != nil {
+		return views.BatchLiveProps{}, false, err
+	}
+	tabs, over := itemTabs(b, views.StateAll), b.EndedAt != nil && still(jobs)
+	moved := views.BatchLiveProps{
 		Pace: pace, RollCall: rollCall(b), Vendor: vendor, Jobs: jobRowsOf(jobs), JobsTotal: capped(total), Tabs: &tabs,
 		ID: idText(id), MayCancel: mayCancelBatch(b), CancelAt: orZero(b.CancelRequestedAt), CancelBy: by,
-	}, b.EndedAt != nil && still(jobs), err
+	}
+	if failures || over {
+		groups, err := s.batchFailures(ctx, b)
+		if err != nil {
+			return views.BatchLiveProps{}, false, err
+		}
+		moved.Failures = &groups
+	}
+	return moved, over, nil
 }
 
 // mayCancelBatch reports a batch of which something may be left to stop.

@@ -22,7 +22,7 @@ func TestExportsOfABatch(t *testing.T) {
 	b := setup(t)
 	s := b.seed(t, "nightly <b>", 8)
 	b.exec(t, `UPDATE batches SET columns = '{sku,=price}' WHERE id = $1`, s.batch)
-	b.exec(t, `UPDATE items SET extra = ARRAY['s' || position, '=1+1'] WHERE batch_id = $1`, s.batch)
+	b.exec(t, `UPDATE items SET extra = ARRAY['s' || position, '=1+1'], line = position + 1, original = '=' || position WHERE batch_id = $1`, s.batch)
 	alice, bob, admin := b.as(t, store.RoleAnalyst), b.as(t, store.RoleAnalyst), b.as(t, store.RoleAdmin)
 	form := alice.get(fmt.Sprintf("/exports/new?batch=%d&state=stored", s.batch))
 	if form.status != http.StatusOK || !strings.Contains(form.text("[data-testid=picked]"), "4 items") || !strings.Contains(form.text("[data-testid=picked]"), "state stored") {
@@ -115,7 +115,8 @@ func (b *bench) readByPostgres(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := b.id(t, `SELECT count(*) FROM read_back WHERE state = 'stored' AND markdown = '# Page' AND sku = 's' || position AND "'=price" = '''=1+1'`); n != 4 {
+	if n := b.id(t, `SELECT count(*) FROM read_back WHERE state = 'stored' AND markdown = '# Page' AND sku = 's' || position AND "'=price" = '''=1+1'
+		AND line::int = position::int + 1 AND original = '''=' || position`); n != 4 {
 		t.Errorf("Postgres reads %d rows as they should be, want 4 of:\n%s", n, file)
 	}
 }

@@ -102,8 +102,8 @@ func (b *bench) crawlWith(t *testing.T, bad string) int64 {
 	job := b.id(t, `INSERT INTO jobs (batch_id, kind, state, origin, request_hash, url_count, created_at, vendor_job_id, error_code, error_message, vendor_status)
 		VALUES ($1, 'crawl', 'settled', 'submit', '\x01', 1, now(), $2, $2, $2, $2) RETURNING id`, batch, bad)
 	for i, at := range []string{"https://a.example/", bad} {
-		item := b.id(t, `INSERT INTO items (batch_id, position, url, url_hash, state, current_job_id, error_code, error_message, created_at, ended_at)
-			VALUES ($1, $2, $3, sha256(convert_to($3, 'UTF8')), 'failed', $4, $5, $5, now(), now()) RETURNING id`, batch, i+1, at, job, bad)
+		item := b.id(t, `INSERT INTO items (batch_id, position, url, url_hash, state, current_job_id, error_code, error_message, created_at, ended_at, original)
+			VALUES ($1, $2, $3, sha256(convert_to($3, 'UTF8')), 'failed', $4, $5, $5, now(), now(), $5) RETURNING id`, batch, i+1, at, job, bad)
 		b.exec(t, `INSERT INTO job_items (job_id, input_index, item_id, outcome, error_code, error_message) VALUES ($1, $2, $3, 'failed', $4, $4)`, job, i, item, bad)
 		b.exec(t, `INSERT INTO crawl_pages (job_id, url_hash, item_id, parent_url, depth) VALUES ($1, sha256(convert_to($2, 'UTF8')), $3, $4, 2147483647)`, job, at, item, bad)
 	}

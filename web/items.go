@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 	"rollcall/views"
 )
@@ -23,6 +24,7 @@ func (s *Server) item(c echo.Context) error {
 		return err
 	}
 	props := itemProps(ctx, story)
+	fillLine(&props, &story.Item)
 	if props.Found, err = s.found(ctx, story); err != nil {
 		return fmt.Errorf("place of item %d: %w", id, err)
 	}
@@ -59,6 +61,16 @@ func itemProps(ctx context.Context, story *store.ItemStory) views.ItemProps {
 		p.Lineage = append(p.Lineage, lineageRow(story, &story.Lineage[i]))
 	}
 	return p
+}
+
+// fillLine says where the item stands in the list that was submitted, and how it was spelled there.
+func fillLine(p *views.ItemProps, it *store.Item) {
+	if it.Line != nil {
+		p.Line = views.Known(int64(*it.Line))
+	}
+	if it.Original != nil {
+		p.Original, p.Mended = clean(*it.Original, lineShown), pipeline.Mended(*it.Original, it.URL)
+	}
 }
 
 func lineageRow(story *store.ItemStory, step *store.LineageStep) views.LineageRow {

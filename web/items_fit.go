@@ -121,9 +121,5 @@ func (s *Server) itemRowsLive(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	groups, err := s.batchFailures(ctx, batch)
-	if err != nil {
-		return fmt.Errorf("failures of batch %d: %w", id, err)
-	}
-	return render(c, http.StatusOK, views.ItemRowsLive(shown, crawl, groups, capped(waiting)))
+	return render(c, http.StatusOK, views.ItemRowsLive(shown, crawl, capped(waiting)))
 }

@@ -72,7 +72,7 @@ func (b *bench) speaksItsReadersLanguage(t *testing.T, c caller, things map[stri
 		t.Errorf("%d exports have in English what they hold, want 1", kept)
 	}
 	// A live page's part is in the language of its page.
-	live, err := b.server.news(views.WithLanguage(t.Context(), "en-XA"), overviewTopic)
+	live, err := b.server.news(views.WithLanguage(t.Context(), "en-XA"), overviewTopic, false)
 	if err != nil || !strings.Contains(string(live.data), "[a delivery was refused]") {
 		t.Errorf("live overview: got %v %s", err, live.data)
 	}

@@ -89,6 +89,7 @@ type topic struct {
 
 	dirty   chan struct{} // Holds one: something changed since the last message.
 	moved   atomic.Bool   // Items changed since pages were told to ask for them.
+	behind  atomic.Bool   // A reader may have missed the last message with failures.
 	failed  atomic.Bool   // The last message could not be made.
 	stop    chan struct{}
 	readers map[chan message]struct{}
@@ -189,6 +190,7 @@ func (h *hub) join(key topicKey) (chan message, error) {
 	}
 	news := make(chan message, 1)
 	t.readers[news] = struct{}{}
+	t.behind.Store(true)
 	t.mark()
 	return news, nil
 }
@@ -257,6 +259,7 @@ func (t *topic) failing(ctx context.Context, log *slog.Logger, more string, err 
 	if more != "" {
 		t.moved.Store(true)
 	}
+	t.behind.Store(true) // What this one was to tell is in the next.
 	t.mark()
 }
 
@@ -278,7 +281,7 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), renderLimit)
 	defer cancel()
 	began := h.server.now()
-	made, err := h.server.news(views.WithLanguage(ctx, t.lang), t.id)
+	made, err := h.server.news(views.WithLanguage(ctx, t.lang), t.id, t.behind.Swap(false) || more != "")
 	took := h.server.now().Sub(began)
 	if err != nil {
 		t.failing(ctx, h.server.log, more, err)
@@ -294,6 +297,7 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 	for news := range t.readers {
 		select {
 		case <-news: // The reader was slow: the older message is stale.
+			t.behind.Store(true)
 		default:
 		}
 		news <- made
@@ -301,9 +305,11 @@ func (h *hub) publish(t *topic, more string) time.Duration {
 	return took
 }
 
-// news is a topic's present state. A batch that has ended says so once more
-// and is done: what may still come late shows when the page is loaded again.
-func (s *Server) news(ctx context.Context, id int64) (message, error) {
+// news is a topic's present state; failures have it group those of a batch,
+// which is looked up as seldom as items are asked for. A batch that has ended
+// says so once more and is done: what may still come late shows when the page is
+// loaded again.
+func (s *Server) news(ctx context.Context, id int64, failures bool) (message, error) {
 	if id == overviewTopic {
 		props, err := s.overviewProps(ctx)
 		if err != nil {
@@ -312,7 +318,7 @@ func (s *Server) news(ctx context.Context, id int64) (message, error) {
 		data, err := event(ctx, views.OverviewLive(props)) //nolint:contextcheck // templ hands it to each part.
 		return message{data: data}, err
 	}
-	props, ended, err := s.batchMoved(ctx, id)
+	props, ended, err := s.batchMoved(ctx, id, failures)
 	if err != nil {
 		return message{}, err
 	}

@@ -105,7 +105,7 @@ func TestLiveBatch(t *testing.T) {
 		t.Fatalf("got %d as %q", watched.resp.StatusCode, got)
 	}
 	first := watched.until(t, `hx-target="#roll-call"`)
-	for _, want := range []string{`data-term="outstanding"`, fmt.Sprintf(`id="job-%d"`, s.job), `hx-target="#count-stored"`} {
+	for _, want := range []string{`data-term="outstanding"`, fmt.Sprintf(`id="job-%d"`, s.job), `hx-target="#count-stored"`, `data-label="Failures"><strong>2</strong>`} {
 		if !strings.Contains(first, want) {
 			t.Errorf("first event: want %s in it", want)
 		}
@@ -124,6 +124,11 @@ func TestLiveBatch(t *testing.T) {
 		t.Errorf("after the last item: got %q", moved)
 	}
 	watched.until(t, "event: items")
+	b.exec(t, `UPDATE items SET state = 'failed', error_code = 'NOT_FOUND', error_message = 'gone <b>', ended_at = now() WHERE id = $1`, s.items[2])
+	b.exec(t, `UPDATE batches SET failed = failed + 1, stored_poll = stored_poll - 1 WHERE id = $1`, s.batch)
+	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
+	// Whoever reads the items meanwhile, the failures follow the sums.
+	watched.until(t, `data-label="Failures"><strong>3</strong>`)
 	b.exec(t, `UPDATE batches SET ended_at = now() WHERE id = $1`, s.batch)
 	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
 	b.exec(t, `UPDATE jobs SET state = 'settled', settle_net = 'poll', ended_at = now() WHERE batch_id = $1`, s.batch)

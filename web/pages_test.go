@@ -180,12 +180,16 @@ func TestItemAndJob(t *testing.T) {
 	if text := failed.text("[data-testid=lineage] tbody"); !strings.Contains(text, fmt.Sprintf("Job %d", s.job)) || !strings.Contains(text, "current") {
 		t.Errorf("lineage: got %q", text)
 	}
-	if text := failed.text("[aria-label=Answer]"); !strings.Contains(text, "Place in the batch 2") || failed.doc.Find("[data-testid=columns]").Length() != 0 {
+	if text := failed.text("[aria-label=Answer]"); !strings.Contains(text, "Place in the batch 2") || strings.Contains(text, "Line") || failed.doc.Find("[data-testid=columns]").Length() != 0 {
 		t.Errorf("without columns: got %q and %q", text, failed.text("[data-testid=columns]"))
 	}
 	b.exec(t, `UPDATE batches SET columns = ARRAY['sku', '<b>note'] || array_fill(''::text, ARRAY[50]) WHERE id = $1`, s.batch)
 	b.exec(t, `UPDATE items SET extra = ARRAY['SKU-0002', '<i>' || repeat('é', 1500)] || array_fill('v'::text, ARRAY[50]) WHERE batch_id = $1`, s.batch)
+	b.exec(t, `UPDATE items SET line = 1082, original = ' <a.example/2>,' WHERE id = $1`, s.items[1])
 	failed = v.get(fmt.Sprintf("/items/%d", s.items[1]))
+	if text := failed.text("[aria-label=Answer]"); !inOrder(text, "Line of the file or text 1,082", "Was <a.example/2>, blanks around it removed, quotes or brackets around it removed") {
+		t.Errorf("where it comes from: got %q", text)
+	}
 	line := failed.doc.Find("[data-testid=columns] div")
 	if text := failed.text("[aria-labelledby=columns-title]"); line.Length() != 50 || !inOrder(text, "sku SKU-0002", "<b>note <i>é", "é…", "without a name v", "2 further columns") || strings.Count(text, "é") != 997 {
 		t.Errorf("columns of its line: got %d and %q", line.Length(), text)

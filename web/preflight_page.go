@@ -109,15 +109,19 @@ func totalsInto(props *views.PreflightProps, sum pipeline.Totals) {
 }
 
 func planOf(plan pipeline.PreflightPlan) views.PreflightPlan {
-	shown := views.PreflightPlan{
-		Kind: string(plan.Kind), Requests: views.Known(plan.Requests), Jobs: views.Known(plan.Jobs), LeftAt: plan.Left.At,
-		LeftWhy: plan.Left.Why, Takes: plan.Takes, Batches: views.Known(plan.Speed.Batches), URLs: views.Known(plan.Speed.URLs),
+	return views.PreflightPlan{
+		Kind: string(plan.Kind), Requests: views.Known(plan.Requests), Jobs: views.Known(plan.Jobs), Account: accountLeft(plan.Left),
+		Takes: plan.Takes, Batches: views.Known(plan.Speed.Batches), URLs: views.Known(plan.Speed.URLs),
 		Took: plan.Speed.Took,
 	}
-	if plan.Left.Known {
-		shown.Left = views.Known(*plan.Left.Remaining)
+}
+
+func accountLeft(u pipeline.Usage) views.AccountLeft {
+	left := views.AccountLeft{At: u.At, Why: u.Why}
+	if u.Known {
+		left.Left = views.Known(*u.Remaining)
 	}
-	return shown
+	return left
 }
 
 // preflightRows is one page of the lines with one verdict: with the one that

@@ -90,6 +90,11 @@ func (s *Server) showRerun(c echo.Context, status int, props views.RerunProps) e
 	if err != nil {
 		return fmt.Errorf("plan to run batch %d again: %w", id, err)
 	}
+	usage, err := s.pipeline.Usage(ctx)
+	if err != nil {
+		return fmt.Errorf("plan to run batch %d again: %w", id, err)
+	}
+	props.Account = accountLeft(usage)
 	plan := all
 	if props.Which == string(store.RerunFailures) && !all.Whole {
 		plan = failures

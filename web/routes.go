@@ -129,6 +129,7 @@ func (s *Server) routes() []route {
 		{method: post, path: schedulesPath + "/:id/change", who: analysts, handle: s.changeSchedule},
 		{method: post, path: schedulesPath + "/:id/pause", who: analysts, handle: s.pauseSchedule},
 		{method: post, path: schedulesPath + "/:id/resume", who: analysts, handle: s.resumeSchedule},
+		{method: get, path: schedulesPath + "/:id/run", who: analysts, handle: s.planRunSchedule},
 		{method: post, path: schedulesPath + "/:id/run", who: analysts, handle: s.runSchedule},
 		{method: get, path: schedulesPath + "/:id/remove", who: analysts, handle: s.planRemoveSchedule},
 		{method: post, path: schedulesPath + "/:id/remove", who: analysts, handle: s.removeSchedule},

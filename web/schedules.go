@@ -218,6 +218,42 @@ func (s *Server) moveSchedule(c echo.Context, done, late string, move func(conte
 	return s.flashTo(c, schedulePath(id), level, text)
 }
 
+// planRunSchedule is GET /schedules/{id}/run: what a press would do.
+func (s *Server) planRunSchedule(c echo.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	r, err := s.store.PageSchedule(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.RemovedAt != nil {
+		return s.flashTo(c, schedulePath(id), "info", "It was removed, so it can't be run.")
+	}
+	plan, err := s.pipeline.PlanRerun(ctx, r.TemplateBatchID, false)
+	if err != nil {
+		return fmt.Errorf("plan a run of schedule %d: %w", id, err)
+	}
+	usage, err := s.pipeline.Usage(ctx)
+	if err != nil {
+		return fmt.Errorf("plan a run of schedule %d: %w", id, err)
+	}
+	props := views.RunScheduleProps{
+		ID: idText(id), Name: r.Name, Batch: views.Kin{ID: idText(r.TemplateBatchID), Name: r.Template}, Whole: plan.Whole,
+		URLs: views.Known(plan.URLs), Jobs: views.Known(plan.Jobs), Requests: views.Known(plan.Requests), Account: accountLeft(usage),
+		Paused: r.PausedAt != nil,
+	}
+	if props.Going, err = s.goingBatch(ctx, &r.Schedule); err != nil {
+		return err
+	}
+	if props.Layout, err = s.layout(c, "Run now", views.SectionSchedules); err != nil {
+		return err
+	}
+	return render(c, http.StatusOK, views.RunSchedule(props))
+}
+
 // runSchedule is POST /schedules/{id}/run.
 func (s *Server) runSchedule(c echo.Context) error {
 	id, err := idParam(c)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
 
@@ -157,7 +158,17 @@ func (b *bench) schedulePresses(t *testing.T, v *visitor, path string) {
 		}
 		return got
 	}
+	b.pipeline.usage = pipeline.Usage{Known: true, At: time.Now(), Remaining: new(int64(3))}
+	plan := v.get(path + "/run").text("[data-testid=plan]")
+	for _, want := range []string{"4 URLs are asked for again", "Up to 4 requests, in 1 job", "3 requests are left in the account", "fewer than this needs"} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("the plan of a run doesn't say %q: %s", want, plan)
+		}
+	}
 	press("run", "Started: batch")
+	if going := v.get(path + "/run"); !strings.Contains(going.text("[data-testid=going]"), "4 of 4 URLs outstanding") || going.doc.Find("[data-testid=plan] form").Length() != 0 {
+		t.Errorf("while the last run is going the plan is %s", going.text("[data-testid=plan]"))
+	}
 	got := press("run", "Skipped: batch")
 	if rows := got.text("[data-testid=runs]"); !strings.Contains(rows, "Skipped") || !strings.Contains(rows, "Started") || !strings.Contains(rows, "still going") {
 		t.Errorf("the runs are %s", rows)
@@ -200,6 +211,9 @@ func (b *bench) schedulePresses(t *testing.T, v *visitor, path string) {
 	got = press("remove", "Removed. What it made stays.")
 	if got.doc.Find(`form[action="`+path+`/run"]`).Length() != 0 {
 		t.Error("a removed schedule can be run")
+	}
+	if got := v.get(path + "/run"); got.status != http.StatusSeeOther {
+		t.Errorf("the plan of one that was removed: got %d, want 303", got.status)
 	}
 	if got := v.submit(path+"/run", nil); got.status != http.StatusNotFound {
 		t.Errorf("run when removed: got %d, want 404", got.status)

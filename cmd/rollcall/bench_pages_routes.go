@@ -242,6 +242,7 @@ func (p *picks) files(out map[string][]string) {
 	out["/schedules/next"] = []string{"/schedules/next?" + url.Values{"batch": {batch}, "how": {"cron"}, "cron": {"0 2 * * *"}, "zone": {"Europe/Berlin"}}.Encode()}
 	out["/schedules/:id"] = perID(schedules, "/schedules/:id")
 	out["/schedules/:id/change"] = perID(schedules, "/schedules/:id/change")
+	out["/schedules/:id/run"] = perID(schedules, "/schedules/:id/run")
 	out["/schedules/:id/remove"] = perID(schedules, "/schedules/:id/remove")
 	exports := p.ids(`SELECT id FROM exports WHERE id IN (SELECT export_id FROM export_chunks) ORDER BY id DESC LIMIT 2`)
 	out["/exports"] = []string{"/exports", "/exports?from=" + p.deep("exports", "created_at", 0.9)}

@@ -105,6 +105,8 @@ type Row struct {
 	ItemID, BatchID         int64
 	Batch                   string
 	Position                int
+	Line                    *int
+	Original                string // Of its line; "" where the URL was not mended.
 	URL, Host, State, Net   string
 	ErrorCode, ErrorMessage string
 	SubmittedAt             time.Time

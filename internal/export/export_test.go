@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func hostile(t *testing.T) []Row {
 	var rows []Row
 	for i, content := range contents {
 		rows = append(rows, Row{
-			ItemID: int64(i + 1), BatchID: 1, Batch: "=1+1\u202E", Position: i + 1, URL: "https://A.example/../..\\CON/%2e%2e/\u202Egpj.exe?" + strings.Repeat("x", 3000),
+			ItemID: int64(i + 1), BatchID: 1, Batch: "=1+1\u202E", Position: i + 1, Line: new(i + 2), Original: "=HYPERLINK(\"\x00\")" + string(content[:min(40, len(content))]), URL: "https://A.example/../..\\CON/%2e%2e/\u202Egpj.exe?" + strings.Repeat("x", 3000),
 			Stored: true, State: "stored", Title: string(content[:min(40, len(content))]), StoredAt: time.Date(2026, 11, 29, 1, 2, 3, 4000, time.UTC),
 			Markdown: Part{Size: int64(len(content)), Bytes: content}, HTML: Part{Size: int64(len(content)), Copy: inPieces(content)},
 			Links: Part{Size: 12, Bytes: []byte("[\"a\",\n\"b\"]")}, ExtraNames: []string{"sku", "id"}, ExtraValues: []string{"\t1", "-\x00"},
@@ -134,11 +135,18 @@ func TestCSVHoldsHostileContent(t *testing.T) {
 				t.Errorf("row %d: a spreadsheet would run %s, %q", i, name, text[:min(30, len(text))])
 			}
 		}
+		if line[at["line"]] != strconv.Itoa(i+2) || !strings.HasPrefix(line[at["original"]], "'=HYPERLINK(\"\uFFFD\")") {
+			t.Errorf("row %d: comes from %q, which held %q", i, line[at["line"]], line[at["original"]])
+		}
 		if line[at["sku"]] != "'\t1" || line[at["id_2"]] != "'-\uFFFD" {
 			t.Errorf("row %d: got %q and %q for the batch's own columns", i, line[at["sku"]], line[at["id_2"]])
 		}
 	}
 	c.SafeCells = false
+	rows[0].Line, rows[0].Original = nil, ""
+	if file, _ := written(t, c, rows[:1]); !bytes.Contains(file, []byte("\r\n1,1,\"=1+1\u202E\",1,,\"https://A.example/")) {
+		t.Errorf("of no list: got %.200q", file)
+	}
 	if file, _ := written(t, c, rows[:1]); !bytes.Contains(file, []byte(`"=cmd|' /C calc'!A0"`)) {
 		t.Error("cells are changed that were to be left alone")
 	}
@@ -155,6 +163,8 @@ func TestJSONLinesHoldHostileContent(t *testing.T) {
 	}
 	for i, line := range lines {
 		var row struct {
+			Line     int               `json:"line"`
+			Original string            `json:"original"`
 			Markdown string            `json:"markdown"`
 			HTML     string            `json:"html"`
 			Links    []string          `json:"links"`
@@ -164,6 +174,9 @@ func TestJSONLinesHoldHostileContent(t *testing.T) {
 		want := each(rows[i].Markdown.Bytes)
 		if err := json.Unmarshal(line, &row); err != nil || row.Markdown != want || row.HTML != want || len(row.Links) != 2 || row.Extra["sku"] != "\t1" {
 			t.Errorf("row %d came back different: %v", i, err)
+		}
+		if row.Line != *rows[i].Line || row.Original != each([]byte(rows[i].Original)) {
+			t.Errorf("row %d: comes from line %d, which held %q", i, row.Line, row.Original)
 		}
 		if !row.StoredAt.Equal(rows[i].StoredAt) {
 			t.Errorf("row %d: stored at %s", i, row.StoredAt)
@@ -197,6 +210,13 @@ func TestParquetHoldsHostileContent(t *testing.T) {
 				break
 			}
 			cut := buffer[0][at["cut"]]
+			if line, original := buffer[0][at["line"]], buffer[0][at["original"]]; n == len(rows)-1 {
+				if !line.IsNull() || !original.IsNull() {
+					t.Errorf("of no list: got line %s and %q", line, original)
+				}
+			} else if line.Int64() != int64(n+2) || string(original.ByteArray()) != kept([]byte(rows[n].Original), false) {
+				t.Errorf("row %d: comes from line %s, which held %q", n, line, original)
+			}
 			if n == len(rows)-1 {
 				if cut.String() != "markdown html" || len(buffer[0][at["html"]].ByteArray()) != longestCell {
 					t.Errorf("a cell that is too large: got %d bytes and %q", len(buffer[0][at["html"]].ByteArray()), cut)

@@ -124,7 +124,7 @@ func (w *ExportWalk) group(ctx context.Context, items []store.ExportItem) error 
 
 func (w *ExportWalk) row(ctx context.Context, r *store.ExportRow) *export.Row {
 	out := &export.Row{
-		ItemID: r.ID, BatchID: r.BatchID, Batch: r.BatchName, Position: r.Position, URL: r.URL, Host: r.Host, State: string(r.State),
+		ItemID: r.ID, BatchID: r.BatchID, Batch: r.BatchName, Position: r.Position, Line: r.Line, URL: r.URL, Original: orNoText(r.Original), Host: r.Host, State: string(r.State),
 		Net: string(r.Result.Net), ErrorCode: r.ErrorCode, ErrorMessage: r.ErrorMessage, SubmittedAt: r.CreatedAt, EndedAt: orNoTime(r.EndedAt),
 		StoredAt: r.Result.StoredAt, Stored: r.Stored, HTTPStatus: r.Result.HTTPStatus, Title: r.Result.Title, Version: r.Result.Version, Mark: r.Mark,
 		Bytes: max(r.MarkdownSize, 0) + max(r.HTMLSize, 0), MarkdownSHA: r.Result.MarkdownSHA256, HTMLSHA: r.Result.HTMLSHA256,
@@ -170,6 +170,13 @@ func (w *ExportWalk) pieces(ctx context.Context, r *store.ExportRow, part store.
 		}
 		return nil
 	}
+}
+
+func orNoText(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func orNoTime(t *time.Time) time.Time {

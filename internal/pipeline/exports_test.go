@@ -24,8 +24,9 @@ func (r *rig) stored(n, size int) int64 {
 	r.t.Helper()
 	batch := r.number(`INSERT INTO batches (name, kind, options, created_at, submitted, accepted, stored_poll, columns)
 		VALUES ('files', 'batch', '{}', now(), $1, $1, $1, '{sku,=price}') RETURNING id`, n)
-	r.exec(`INSERT INTO items (batch_id, position, url, url_hash, state, net, created_at, ended_at, extra)
-		SELECT $1, g, 'https://a.example/' || g, '\x00', 'stored', 'poll', now(), now(), ARRAY['sku-' || g, '-1'] FROM generate_series(1, $2::int) g`, batch, n)
+	r.exec(`INSERT INTO items (batch_id, position, url, url_hash, state, net, created_at, ended_at, extra, line, original)
+		SELECT $1, g, 'https://a.example/' || g, '\x00', 'stored', 'poll', now(), now(), ARRAY['sku-' || g, '-1'], g + 1,
+			CASE WHEN g % 2 = 0 THEN 'a.example/' || g END FROM generate_series(1, $2::int) g`, batch, n)
 	r.exec(`INSERT INTO results (item_id, net, stored_at, title, markdown, http_status, version)
 		SELECT id, 'poll', now(), 'Page ' || position, convert_to('# Page ' || position || E'\n' || repeat(md5(position::text), $2::int / 32), 'UTF8'), 200, 1
 		FROM items WHERE batch_id = $1`, batch, size)
@@ -99,9 +100,13 @@ func TestExportSurvivesKill(t *testing.T) {
 	for i, line := range lines {
 		var row struct {
 			Position int               `json:"position"`
+			Line     int               `json:"line"`
+			URL      string            `json:"url"`
+			Original *string           `json:"original"`
 			Extra    map[string]string `json:"extra"`
 		}
-		if err := json.Unmarshal(line, &row); err != nil || row.Position != i+1 || row.Extra["sku"] != fmt.Sprint("sku-", i+1) {
+		if err := json.Unmarshal(line, &row); err != nil || row.Position != i+1 || row.Line != i+2 || (row.Original != nil) != (i%2 == 1) ||
+			row.Original != nil && row.URL != "https://"+*row.Original || row.Extra["sku"] != fmt.Sprint("sku-", i+1) {
 			t.Fatalf("line %d: got %+v, %v", i+1, row, err)
 		}
 	}

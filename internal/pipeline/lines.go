@@ -17,10 +17,36 @@ type read struct {
 	first      int64 // The first item, once it is written.
 	urls       []string
 	extras     [][]string // The other columns of each URL's line; nil when there are none.
+	sources    []source   // Where each URL comes from; nil when there was no list.
 	rejected   []store.RejectedLine
 	bad        []BadLine
 	duplicates int64
 	total      int64
+}
+
+// source is where a URL stands in the list that was submitted, and what its line
+// held where the URL was mended; nil is not known.
+type source struct {
+	line     *int
+	original *string
+}
+
+// send adds a URL that is to be fetched, from a line of the list.
+func (r *read) send(url string, line int, original string) {
+	from := source{line: &line}
+	if original != url {
+		from.original = new(clip(original, maxKeptText))
+	}
+	r.urls, r.sources = append(r.urls, url), append(r.sources, from)
+}
+
+// Mended says how a line that held the original became the URL of its item, in
+// words for a person; "" when that can't be told any more.
+func Mended(original, url string) string {
+	if l := preflight.Judge(original); l.Verdict == preflight.Fixed && l.URL == url {
+		return l.Reason
+	}
+	return ""
 }
 
 // check reports everything that is wrong at once.
@@ -52,6 +78,9 @@ func check(ctx context.Context, s Submission) (*read, error) {
 	}
 	if len(out.Fields)+len(out.Lines) > 0 {
 		return nil, out
+	}
+	if single(s.Kind) {
+		lines.sources = nil // One URL in a field of its own is no list.
 	}
 	return lines, nil
 }
@@ -94,7 +123,7 @@ func readLines(ctx context.Context, text string, keepDuplicates bool) (*read, er
 func (r *read) take(l preflight.Line) {
 	switch l.Verdict {
 	case preflight.Accepted, preflight.Fixed:
-		r.urls = append(r.urls, l.URL)
+		r.send(l.URL, l.Number, l.Original)
 	case preflight.Duplicate:
 		r.reject(l)
 	case preflight.Invalid:

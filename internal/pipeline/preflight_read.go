@@ -234,7 +234,7 @@ func (p *Pipeline) readingLines(ctx context.Context, tx store.Tx, f *store.Prefl
 	}
 	out := &read{}
 	err := eachPreflightLine(ctx, tx.Queries, f.ID, store.Sent(), func(l *store.PreflightLine) error {
-		out.urls = append(out.urls, l.URL)
+		out.send(l.URL, l.Number, l.Original)
 		if len(found.Columns) > 0 {
 			out.extras = append(out.extras, orEmpty(l.Extra))
 		}

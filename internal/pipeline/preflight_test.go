@@ -186,6 +186,9 @@ func (f *preflights) submitTwice(id int64) {
 	if err != nil || len(items) != 3 || !cmp.Equal(items[1].Extra, []string{"2", "https://other.test/b"}) || items[1].URL != "https://shop.test/2" {
 		f.t.Errorf("items: got %+v, %v", items, err)
 	}
+	if got := f.sourcesOf(b.ID); got != "2, 3 shop.test/2, 6" {
+		f.t.Errorf("the items come from lines %q", got)
+	}
 	rejected, err := f.store.PageRejected(f.t.Context(), b.ID, 0, 10)
 	if err != nil || len(rejected) != 2 || *rejected[0].DuplicateOf != 2 || rejected[1].Text != "ftp://shop.test/4" ||
 		!cmp.Equal(rejected[1].Extra, []string{"4", "https://other.test/d\uFFFD"}) {

@@ -203,7 +203,8 @@ func (p *Pipeline) writeRerun(ctx context.Context, tx store.Tx, r *rerunning) er
 }
 
 // rerunLines reads what the old batch was made of: of a crawl its seed, of every
-// other its items with the columns beside them.
+// other its items with their lines and the columns beside them: they are URLs of
+// the same list, and are found there by the same numbers.
 func rerunLines(ctx context.Context, tx store.Tx, parent *store.Batch, failures bool) (*read, error) {
 	if parent.Kind == store.KindCrawl && failures {
 		return nil, &InvalidSubmission{Fields: []FieldError{{"which", "a crawl runs again whole, from its seed"}}}
@@ -236,7 +237,7 @@ func (r *read) add(it *store.Item) {
 	if it.Extra != nil && r.extras == nil {
 		r.extras = make([][]string, len(r.urls))
 	}
-	r.urls = append(r.urls, it.URL)
+	r.urls, r.sources = append(r.urls, it.URL), append(r.sources, source{line: it.Line, original: it.Original})
 	r.total++
 	if r.extras != nil {
 		r.extras = append(r.extras, it.Extra)

@@ -43,6 +43,13 @@ func (r *rig) urlsOf(batch int64) string {
 		FROM items WHERE batch_id = $1`, batch)
 }
 
+// sourcesOf are the lines that a batch's items come from, each with what it held
+// if its URL was mended, in the order of the items.
+func (r *rig) sourcesOf(batch int64) string {
+	r.t.Helper()
+	return r.text(`SELECT string_agg(concat_ws(' ', coalesce(line::text, 'none'), original), ', ' ORDER BY position) FROM items WHERE batch_id = $1`, batch)
+}
+
 // endWith ends a batch as if everything of it had been stored, except for the
 // positions that failed.
 func (r *rig) endWith(batch int64, failed ...int64) {
@@ -60,7 +67,7 @@ func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{stopped: true, noWebhooks: true})
 	first, err := r.pipe.Submit(t.Context(), pipeline.Submission{
-		Name: "prices", Kind: store.KindBatch, Text: "https://a.test/1\nhttps://a.test/2\nhttps://a.test/3\nhttps://a.test/4",
+		Name: "prices", Kind: store.KindBatch, Text: "https://a.test/1\n\n<a.test/2>,\nhttps://a.test/3\nhttps://a.test/4",
 		Options: pipeline.Options{Formats: []string{"html"}, RenderJS: true, ProxyCountry: "DE"}, Headers: map[string]string{"X-Shop": "secret"},
 	})
 	if err != nil {
@@ -81,6 +88,9 @@ func TestRunAgain(t *testing.T) {
 	failures := r.again(ask)
 	if got := r.urlsOf(failures.ID); got != "1 https://a.test/2 sku2|ä,\"\n2 https://a.test/3 sku3|ä,\"" {
 		t.Errorf("the failures again are\n%s", got)
+	}
+	if was, got := r.sourcesOf(old), r.sourcesOf(failures.ID); was != "1, 3 <a.test/2>,, 4, 5" || got != "3 <a.test/2>,, 4" {
+		t.Errorf("the items came from lines %q, those that failed from %q", was, got)
 	}
 	r.exec(`UPDATE items SET state = 'stored', net = 'poll', error_code = '' WHERE batch_id = $1 AND position IN (2, 3)`, old)
 	if again := r.again(ask); again.ID != failures.ID {
@@ -135,6 +145,9 @@ func (r *rig) againByKind() {
 		r.t.Errorf("a crawl again is %+v of %s with %s", again, r.urlsOf(again.ID), again.Options)
 	}
 	r.refused(pipeline.Again{BatchID: crawl, Failures: true}, "which")
+	if got := r.sourcesOf(crawl) + ", " + r.sourcesOf(again.ID); got != "none, none, none" {
+		r.t.Errorf("what a crawl begins with or finds comes from lines %s", got)
+	}
 
 	tried, err := r.pipe.TryNow(r.t.Context(), pipeline.Submission{Name: "try", Text: "https://a.test/now"})
 	if err != nil {

@@ -301,6 +301,9 @@ func writeItems(ctx context.Context, tx store.Tx, b *store.Batch, lines *read, p
 	for i, extra := range lines.extras {
 		items[i].Extra = extra
 	}
+	for i, from := range lines.sources {
+		items[i].Line, items[i].Original = from.line, from.original
+	}
 	if err := tx.InsertItems(ctx, items); err != nil {
 		return err
 	}

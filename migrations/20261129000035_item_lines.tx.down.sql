@@ -1,0 +1,3 @@
+ALTER TABLE items
+    DROP COLUMN line,
+    DROP COLUMN original;
