@@ -7,6 +7,17 @@
   const zone = zoneChosen() === "utc" ? "UTC" : ownZone;
   root.dataset.shownZone = zone; // For the scripts of single pages.
 
+  // ---- Words ----
+
+  // A text of these scripts in the page's language, with its values where each %s stands. The page brings the texts of
+  // every language but English; views/script_text.go lists them.
+  const texts = JSON.parse(root.dataset.texts || "{}");
+  function phrase(english, ...values) {
+    let next = 0;
+    return (texts[english] ?? english).replace(/%(?:\[(\d+)\])?s/g, (_, place) => values[place ? place - 1 : next++]);
+  }
+  window.rollcallPhrase = phrase; // For the scripts of single pages.
+
   // ---- Times ----
 
   // The reader's zone, or UTC where this browser was told so.
@@ -95,7 +106,8 @@
     liveText = text;
     for (const mark of document.querySelectorAll("[data-live-state]")) {
       mark.hidden = text === "";
-      if (mark.textContent !== text) mark.textContent = text;
+      const words = text && phrase(text);
+      if (mark.textContent !== words) mark.textContent = words;
       mark.classList.toggle("is-live", text === "Live");
     }
   }
@@ -215,7 +227,11 @@
   // ---- Theme ----
 
   const themes = ["auto", "light", "dark"];
-  const themeNames = { auto: "as the system", light: "light", dark: "dark" };
+  const themeNames = {
+    auto: phrase("Color theme: as the system"),
+    light: phrase("Color theme: light"),
+    dark: phrase("Color theme: dark"),
+  };
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
 
   function applyTheme(theme) {
@@ -223,7 +239,7 @@
     root.dataset.theme = theme;
     root.dataset.bsTheme = dark ? "dark" : "light";
     for (const button of document.querySelectorAll("[data-theme-switch]")) {
-      button.setAttribute("aria-label", `Color theme: ${themeNames[theme]}`);
+      button.setAttribute("aria-label", themeNames[theme]);
       button.title = button.getAttribute("aria-label");
     }
   }
@@ -258,9 +274,11 @@
   function countLines(area) {
     const lines = area.value.split("\n").filter((line) => line.trim() !== "").length;
     const target = document.getElementById(area.dataset.countLines);
-    target.textContent = lines === 0 ? "" : `${lines.toLocaleString()} ${lines === 1 ? "line" : "lines"}.`;
+    const number = lines.toLocaleString();
+    target.textContent = lines === 0 ? "" : lines === 1 ? phrase("%s line.", number) : phrase("%s lines.", number);
     for (const each of document.querySelectorAll(`[data-lines-of="${CSS.escape(area.id)}"]`)) {
-      each.textContent = lines === 0 ? "" : `Up to ${lines.toLocaleString()} for the ${lines === 1 ? "line" : "lines"} above.`;
+      const most = lines === 1 ? phrase("Up to %s for the line above.", number) : phrase("Up to %s for the lines above.", number);
+      each.textContent = lines === 0 ? "" : most;
     }
   }
 
@@ -297,7 +315,7 @@
   for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = zone;
   for (const button of document.querySelectorAll("[data-zone-switch]")) {
     button.hidden = ownZone === "UTC";
-    button.textContent = zone === "UTC" ? `Show ${ownZone}` : "Show UTC";
+    button.textContent = phrase("Show %s", zone === "UTC" ? ownZone : "UTC");
   }
   for (const area of document.querySelectorAll("[data-count-lines]")) countLines(area);
   localizeAll();

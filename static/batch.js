@@ -8,16 +8,18 @@
 
   // ---- What is new since the rows were drawn ----
 
+  const phrase = window.rollcallPhrase;
+  const answered = (count) => phrase("%s answered since: show", count);
   const number = (element, name) => Number(element.dataset[name] || 0);
   const done = (element) => number(element, "all") - number(element, "outstanding");
 
   function fresh(drawn, now) {
     const state = drawn.dataset.state || "all";
     if (state === "rejected") return { count: 0 };
-    if (state === "outstanding") return { count: done(now) - done(drawn), text: "answered since" };
+    if (state === "outstanding") return { count: done(now) - done(drawn), words: answered };
     const more = number(now, state) - number(drawn, state);
-    if (more > 0 || state !== "all") return { count: more, text: "new" };
-    return { count: waiting ? done(now) - done(drawn) : 0, text: "answered since" };
+    if (more > 0 || state !== "all") return { count: more, words: (count) => phrase("%s new: show", count) };
+    return { count: waiting ? done(now) - done(drawn) : 0, words: answered };
   }
 
   let waiting = false; // Rows have changed that somebody is reading.
@@ -27,10 +29,10 @@
     const now = document.querySelector("[data-counts]");
     const bar = document.getElementById("items-new");
     if (!drawn || !now || !bar) return;
-    const { count, text } = fresh(drawn, now);
-    const words = `${count.toLocaleString()} ${text}: show`;
+    const { count, words } = fresh(drawn, now);
     const label = bar.querySelector("[data-new-text]");
-    if (count > 0 && label.textContent !== words) label.textContent = words;
+    const text = count > 0 && words(count.toLocaleString());
+    if (text && label.textContent !== text) label.textContent = text;
     if (bar.hidden !== (count <= 0)) bar.hidden = count <= 0;
   }
 

@@ -148,7 +148,13 @@
     }
     const date = new Date(figures.at[index] * 1000);
     const cell = (name) => section.querySelectorAll("[data-series] tbody tr")[index].querySelector(`[data-s="${name}"]`).textContent;
-    said.textContent = `${byDay ? dayText.format(date) : hourText.format(date)}: ${cell("stored")} stored; submit to stored ${cell("submit50")}, 95 % within ${cell("submit95")}`;
+    said.textContent = window.rollcallPhrase(
+      "%s: %s stored; submit to stored %s, 95 % within %s",
+      byDay ? dayText.format(date) : hourText.format(date),
+      cell("stored"),
+      cell("submit50"),
+      cell("submit95"),
+    );
   }
 
   // ---- Drawing ----

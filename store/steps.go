@@ -55,30 +55,53 @@ func (c *steppedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (drive
 
 // ExecContext implements driver.ExecerContext.
 func (c *steppedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return around(c, query, func() (driver.Result, error) { return c.splitConn.ExecContext(ctx, query, args) })
-}
-
-// QueryContext implements driver.QueryerContext.
-func (c *steppedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return around(c, query, func() (driver.Rows, error) { return c.splitConn.QueryContext(ctx, query, args) })
-}
-
-// around runs a statement. One that writes outside a transaction is a commit.
-func around[T any](c *steppedConn, query string, run func() (T, error)) (T, error) {
-	write := writes(query)
-	if err := c.refused(query, write); err != nil {
-		var none T
-		return none, err
-	}
-	if c.inTx || !write {
-		return run()
-	}
-	done := c.hooks.commit()
-	got, err := run()
+	result, done, err := around(c, query, func() (driver.Result, error) { return c.splitConn.ExecContext(ctx, query, args) })
 	if err == nil {
 		done()
 	}
-	return got, err
+	return result, err
+}
+
+// QueryContext implements driver.QueryerContext. The commit of a statement that
+// returns rows has been when they are read.
+func (c *steppedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, done, err := around(c, query, func() (driver.Rows, error) { return c.splitConn.QueryContext(ctx, query, args) })
+	if err != nil {
+		return nil, err
+	}
+	return &steppedRows{Rows: rows, done: done}, nil
+}
+
+// steppedRows are the rows of a statement that may be a commit.
+type steppedRows struct {
+	driver.Rows
+	done func()
+}
+
+// Close implements driver.Rows.
+func (r *steppedRows) Close() error {
+	if err := r.Rows.Close(); err != nil {
+		return err
+	}
+	r.done()
+	r.done = func() {}
+	return nil
+}
+
+// around runs a statement. One that writes outside a transaction is a commit:
+// what it returns tells that it has been.
+func around[T any](c *steppedConn, query string, run func() (T, error)) (T, func(), error) {
+	write := writes(query)
+	if err := c.refused(query, write); err != nil {
+		var none T
+		return none, nil, err
+	}
+	done := func() {}
+	if !c.inTx && write {
+		done = c.hooks.commit()
+	}
+	got, err := run()
+	return got, done, err
 }
 
 // refused is the error of a statement that must not reach the server: a write

@@ -14,11 +14,12 @@ import (
 	"rollcall/store/storetest"
 )
 
-// stepped is a store in a drill, and what its steps saw of a setting from
-// outside: each step's name with the setting's value then.
+// stepped is a store in a drill, and what its steps saw from outside: each
+// step's name with what was there then, at first a setting's value.
 type stepped struct {
 	*store.Store
 	t    *testing.T
+	look string // What is looked at from outside.
 	seen []string
 	full atomic.Bool // Whether the disk is.
 }
@@ -27,14 +28,10 @@ func newStepped(t *testing.T) *stepped {
 	t.Helper()
 	dsn := storetest.DSN(t)
 	outside := storetest.Open(t, dsn)
-	s := &stepped{t: t}
+	s := &stepped{t: t, look: `SELECT coalesce((SELECT value FROM settings WHERE key = 'k'), '')`}
 	var err error
 	s.Store, err = store.Open(t.Context(), store.Config{DSN: dsn, Fail: s.fail, Step: func(name string) {
-		value, err := outside.Setting(t.Context(), "k")
-		if err != nil {
-			t.Error(err)
-		}
-		s.seen = append(s.seen, name+"="+value)
+		s.seen = append(s.seen, name+"="+word(t, outside, s.look))
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +88,12 @@ func TestStepsStandAroundEachCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantSeen("Queries.SetSetting.commit.before=1", "Queries.SetSetting.commit.after=2")
+	s.look = `SELECT count(*)::text FROM deliveries`
+	group := []*store.Arrival{{Delivery: store.Delivery{VendorJobID: "a", ReceivedAt: time.Now(), Headers: []byte{}, Body: []byte{}, Status: 200}}}
+	if err := s.Arrive(t.Context(), group, store.JobTask{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantSeen("Store.Arrive.commit.before=0", "Store.Arrive.commit.after=1")
 	if _, err := s.Gates(t.Context()); err != nil {
 		t.Fatal(err)
 	}

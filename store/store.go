@@ -8,6 +8,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,6 +45,10 @@ type Store struct {
 	Queries
 	bun  *bun.DB
 	pool *pgxpool.Pool
+	// planned are connections whose statements with parameters are planned once;
+	// see plannedOnce.
+	planned     *sql.DB
+	plannedPool *pgxpool.Pool
 }
 
 // Tx is one transaction; see Store.InTx.
@@ -52,6 +57,10 @@ type Tx struct {
 	tx    bun.Tx
 	ended *[]BatchEnd
 }
+
+// plannedConns is how many connections are kept for what is written in groups:
+// one for each committer, and as many again while they are replaced.
+const plannedConns = 4
 
 // connectTimeout bounds one attempt to reach the server.
 const connectTimeout = 10 * time.Second
@@ -73,20 +82,18 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// Values become literals here, in which a backslash is none but itself: a
 	// database that is set otherwise would let a text out of its quotes.
 	cfg.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
-	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		// Compiling a plan takes longer than any of ours takes to run. Not every
-		// pooler lets a connection begin with this.
-		_, err := conn.Exec(ctx, "SET jit = off")
-		return err
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	pool, db, err := open(ctx, cfg, c, jitOff)
 	if err != nil {
-		return nil, fmt.Errorf("database pool: %w", err)
+		return nil, err
 	}
-	db := sql.OpenDB(newConnector(pool, c))
-	// database/sql must not keep connections of its own: the pool does.
-	db.SetMaxIdleConns(0)
-	s := &Store{bun: bun.NewDB(db, pgdialect.New()), pool: pool}
+	once := cfg.Copy()
+	once.MaxConns = plannedConns
+	plannedPool, planned, err := open(ctx, once, c, jitOff+", "+plannedOnce)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s := &Store{bun: bun.NewDB(db, pgdialect.New()), pool: pool, planned: planned, plannedPool: plannedPool}
 	s.Queries = Queries{db: s.bun, hot: newHot(s.bun)}
 	if err := db.PingContext(ctx); err != nil {
 		_ = s.Close()
@@ -95,10 +102,29 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// open makes a pool whose connections begin with the settings, and its
+// database/sql side. Not every pooler lets a connection begin with them, so they
+// are a statement.
+func open(ctx context.Context, cfg *pgxpool.Config, c Config, settings string) (*pgxpool.Pool, *sql.DB, error) {
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SELECT "+settings)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("database pool: %w", err)
+	}
+	db := sql.OpenDB(newConnector(pool, c))
+	// database/sql must not keep connections of its own: the pool does.
+	db.SetMaxIdleConns(0)
+	return pool, db, nil
+}
+
 // Close ends every connection.
 func (s *Store) Close() error {
-	err := s.bun.Close()
+	err := errors.Join(s.bun.Close(), s.planned.Close())
 	s.pool.Close()
+	s.plannedPool.Close()
 	return err
 }
 
@@ -123,8 +149,14 @@ func (s *Store) InTx(ctx context.Context, do func(context.Context, Tx) error) er
 // join it. Only pipeline/queue.go uses it.
 func (t Tx) SQL() *sql.Tx { return t.tx.Tx }
 
-// plannedOnce are settings of a transaction; see Tx.plannedOnce.
-const plannedOnce = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+// jitOff: compiling a plan takes longer than any of ours takes to run.
+const jitOff = `set_config('jit', 'off', false)`
+
+// plannedOnce are settings of a connection; see Tx.plannedOnce.
+const plannedOnce = `set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false)`
+
+// plannedHere are the same for a transaction.
+const plannedHere = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
 // plannedOnce has the statements with parameters that follow in this
 // transaction planned once a connection. Postgres would plan those that take
@@ -132,14 +164,14 @@ const plannedOnce = `set_config('plan_cache_mode', 'force_generic_plan', true), 
 // expects, and that takes longer than to run them. Whatever their tables held at
 // that moment, they look rows up by index.
 func (t Tx) plannedOnce(ctx context.Context) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `SELECT `+plannedOnce)
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT `+plannedHere)
 	return translate(err)
 }
 
 // Shared is plannedOnce for a transaction that many share: it fails rather than
 // wait longer than a moment for whoever holds a row of one of them.
 func (t Tx) Shared(ctx context.Context) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+plannedOnce)
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+plannedHere)
 	return translate(err)
 }
 

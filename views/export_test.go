@@ -1,5 +1,14 @@
 package views
 
+// ScriptTexts are the texts that the scripts say, in English.
+func ScriptTexts() []string {
+	out := make([]string, 0, len(scriptTexts()))
+	for _, each := range scriptTexts() {
+		out = append(out, each.english)
+	}
+	return out
+}
+
 // Teach puts texts into the English catalog, as if the pages said them. Tests call it before any page is rendered.
 func Teach(texts []string) {
 	for _, each := range texts {

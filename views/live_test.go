@@ -3,6 +3,7 @@ package views_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -33,7 +34,8 @@ func openLiveBatch(t *testing.T) liveBatch {
 		props := batchProps()
 		props.Items.Tabs.State, props.Items.Self = r.URL.Query().Get("state"), r.URL.RequestURI()
 		props.Failures = failureGroups()
-		if err := views.Batch(props).Render(r.Context(), w); err != nil { //nolint:contextcheck // templ hands it to each part.
+		ctx := views.WithLanguage(r.Context(), views.LanguageFor(r.URL.Query().Get("lang")))
+		if err := views.Batch(props).Render(ctx, w); err != nil { //nolint:contextcheck // templ hands it to each part.
 			t.Errorf("render: %v", err)
 		}
 	}
@@ -57,11 +59,17 @@ func poll[T any](ctx context.Context, t *testing.T, script string) T {
 	return value
 }
 
-// A message of the stream changes the numbers in place, is spoken of once at the end, and moves its times into the
-// reader's zone.
+// The page says in its language that it follows; a message of the stream changes the numbers in place, is spoken of once
+// at the end, and moves its times into the reader's zone.
 func TestLivePageFollowsItsStream(t *testing.T) {
 	t.Parallel()
 	page := openLiveBatch(t)
+	poll[bool](page.ctx, t, `document.querySelector("[data-live-state]").textContent === "Live"`)
+	inOther := views.Textf(views.WithLanguage(t.Context(), views.LanguageFor("en-XA")), "Live")
+	address := evaluate[string](t, page.tab, `location.href`)
+	page.visit(t, address+"?lang=en-XA")
+	poll[bool](page.ctx, t, fmt.Sprintf(`document.querySelector("[data-live-state]").textContent === %q`, inOther))
+	page.visit(t, address)
 	poll[bool](page.ctx, t, `document.querySelector("[data-live-state]").textContent === "Live"`)
 	var message bytes.Buffer
 	counts := tabs()

@@ -31,7 +31,7 @@ var saidFrom = []string{
 // saidIn are the types whose lists of literals hold texts that are said through tr, by which of their fields.
 var saidIn = map[string][]int{
 	"menuEntry": {3}, "keyText": {1}, "look": {2}, "Option": {1}, "resultTab": {2}, "itemTab": {1}, "preflightTab": {1}, "chartEntry": {1}, "rollPart": {1},
-	"submitKind": {3, 4},
+	"submitKind": {3, 4}, "scriptText": {0},
 }
 
 // said are the literal texts that people read: those of the pages, and the sentences that package web puts into them.

@@ -79,7 +79,7 @@ func (c *benchChildCmd) open(ctx context.Context, s *stack, front *door, count *
 	err := s.openPipeline(ctx, func(cfg *pipeline.Config) {
 		cfg.OnlySubmit = !c.Workers
 		if c.Way == wayPlain {
-			cfg.GroupRows, cfg.Committers = 1, plainCommitters
+			cfg.GroupRows, cfg.Committers, cfg.PlainArrivals = 1, plainCommitters, true
 		}
 	})
 	if err != nil {

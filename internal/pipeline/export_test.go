@@ -92,7 +92,7 @@ func MaskEndpoints(text string) string { return maskEndpoints(text) }
 func (p *Pipeline) Queued() int { return len(p.arrivals.queue) }
 
 // ReceiveAlone is Receive with a transaction of its own for the delivery, of
-// the same statements: what the group commit is measured against.
+// several statements: what the group commit is measured against.
 func (p *Pipeline) ReceiveAlone(ctx context.Context, in Incoming) Answer {
 	e, err := p.secrets.get(ctx, in.Endpoint)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *Pipeline) ReceiveAlone(ctx context.Context, in Incoming) Answer {
 	a := &store.Arrival{Delivery: *p.delivery(in, &e.webhook.ID)}
 	a.SecretVersion, a.SignatureForm, a.Status = &version, f.String(), http.StatusOK
 	a.VendorJobID, a.EventType, a.VendorDeliveryID = env.jobID, env.event, env.deliveryID
-	if err := p.arrive(context.WithoutCancel(ctx), []*store.Arrival{a}); err != nil {
+	if err := p.arrivePlainly(context.WithoutCancel(ctx), []*store.Arrival{a}); err != nil {
 		return Answer{Status: http.StatusServiceUnavailable, Message: err.Error()}
 	}
 	p.noteUse(ctx, e, f)

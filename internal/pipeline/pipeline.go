@@ -86,6 +86,7 @@ type Config struct {
 	ReplayRPS         float64         // Calls a second that all replays together ask for; 10.
 	GroupRows         int             // Deliveries of one commit at most; 512.
 	Committers        int             // Commits of deliveries at a time; 2.
+	PlainArrivals     bool            // Deliveries in transactions of several statements, as one would write them first; for measurements.
 	GraceTime         time.Duration   // How long an old secret stays good; 24 h.
 	QuarantineRows    int             // Refused deliveries kept a webhook; 1000, and as many again while its secret is changed.
 	QuarantineBytes   int64           // Their bodies; 50 MB, and as much again.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -90,6 +91,9 @@ func active() []rivertype.JobState {
 	}
 }
 
+// activeBits are active as River writes them.
+const activeBits = 1<<0 | 1<<4 | 1<<6 | 1<<7
+
 // unended are active and retryable: of what the sweep asks for every few
 // seconds, tasks that wait for their retry would pile up.
 func unended() []rivertype.JobState { return append(active(), rivertype.JobStateRetryable) }
@@ -98,6 +102,8 @@ func unended() []rivertype.JobState { return append(active(), rivertype.JobState
 type queue struct {
 	client *river.Client[*sql.Tx]
 	db     *sql.DB
+	began  time.Time
+	told   atomic.Int64 // When the queue was last told of a task that it did not add itself, in nanoseconds since it began.
 }
 
 func newQueue(p *Pipeline) (*queue, error) {
@@ -152,7 +158,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
-	return &queue{client: client, db: p.store.SQL()}, nil
+	return &queue{client: client, db: p.store.SQL(), began: time.Now()}, nil
 }
 
 // reindexed are the indexes of tasks that River builds anew each night: those
@@ -225,6 +231,18 @@ func (q *queue) dispatch(ctx context.Context, tx store.Tx, jobs []*store.Job, at
 // settle adds a settle task for each woken job that has none under way.
 func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
 	return q.settleLive(ctx, tx, forEach(jobIDs, queueSettle, active(), func(id int64) river.JobArgs { return settleArgs{JobID: id} }))
+}
+
+// settleTask is the task that settle adds, for a statement that adds it itself
+// and tells the queue of it. River tells a queue of new tasks once in a cooldown
+// at most, as here: its workers look again after one.
+func (q *queue) settleTask() store.JobTask {
+	task := store.JobTask{Kind: settleArgs{}.Kind(), Queue: queueSettle, MaxAttempts: maxAttempts, States: activeBits}
+	at, last := int64(time.Since(q.began)), q.told.Load()
+	if at-last >= int64(fetchCooldown) && q.told.CompareAndSwap(last, at) {
+		task.Notify = `{"queue": "` + queueSettle + `"}`
+	}
+	return task
 }
 
 // sync adds the tasks that make items' sync calls.

@@ -269,3 +269,44 @@ func TestLongestJobIDIsTakenUpWhole(t *testing.T) {
 		t.Errorf("taken up for %q, want the whole id", got)
 	}
 }
+
+// TestTaskOfAnArrivalIsAsRiverWritesIt: the statement that keeps a delivery adds
+// the row that River would add, neither adds a second one beside the other's,
+// and one that waits behind live work is brought forward.
+func TestTaskOfAnArrivalIsAsRiverWritesIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) { c.OnlySubmit = true }})
+	name := r.newWebhook("extract_completed")
+	r.benchJobs("row", 2)
+	jobs := []int64{r.number(`SELECT min(id) FROM jobs`), r.number(`SELECT max(id) FROM jobs`)}
+	deliver := func(n int) {
+		body := envelopeFor("extract_completed", fmt.Sprint("row-", n))
+		if a := r.pipe.Receive(t.Context(), signedDelivery(name, "extract_completed", testSecret, body)); a.Verdict != store.VerdictAccepted {
+			t.Fatalf("delivery %d: got %+v", n, a)
+		}
+	}
+	byRiver := func(n int) {
+		if err := r.pipe.SettleNow(t.Context(), jobs[n-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	task := func(n int) string {
+		return r.text(`SELECT string_agg((to_jsonb(t) - '{id,args,unique_key,created_at,scheduled_at}'::text[])::text, ' and ')
+			FROM river_job t WHERE args = jsonb_build_object('job_id', $1::bigint)`, jobs[n-1])
+	}
+	deliver(1)
+	byRiver(2)
+	want := task(2)
+	if got := task(1); got != want {
+		t.Errorf("the row of a delivery's task\ngot  %s\nwant %s", got, want)
+	}
+	byRiver(1)
+	r.exec(`UPDATE river_job SET priority = 3`)
+	deliver(2)
+	if got := task(2); got != want {
+		t.Errorf("the task of a job that was woken again\ngot  %s\nwant %s", got, want)
+	}
+	if got := r.number(`SELECT count(*) FROM river_job`); got != 2 {
+		t.Errorf("got %d tasks, want one for each job", got)
+	}
+}
