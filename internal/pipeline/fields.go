@@ -7,6 +7,8 @@ import (
 	"mime"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"rollcall/internal/geonode"
 )
 
@@ -48,10 +50,35 @@ type envelope struct{ jobID, event, deliveryID string }
 // maxDepth of a path keeps a setting from walking far.
 const maxDepth = 8
 
+// object is the members of a JSON object; of two with one name the last counts.
+type object map[string]gjson.Result
+
+// readObject reads a text that is a JSON object. It is read twice: gjson takes
+// what is no JSON for some, and encoding/json, which doesn't, would read each
+// part again for each member in it.
+func readObject(text []byte) (object, bool) {
+	if !json.Valid(text) {
+		return nil, false
+	}
+	return membersOf(gjson.ParseBytes(text))
+}
+
+func membersOf(value gjson.Result) (object, bool) {
+	if !value.IsObject() {
+		return nil, false
+	}
+	out := object{}
+	value.ForEach(func(name, member gjson.Result) bool {
+		out[name.Str] = member
+		return true
+	})
+	return out, true
+}
+
 // readEnvelope finds the job and event of a verified body.
 func (f FieldSettings) readEnvelope(body []byte) (envelope, error) {
-	var root map[string]json.RawMessage
-	if err := json.Unmarshal(body, &root); err != nil {
+	root, ok := readObject(body)
+	if !ok {
 		return envelope{}, errors.New("the body is not a JSON object")
 	}
 	e := envelope{jobID: firstText(root, f.JobID), event: firstText(root, f.Event), deliveryID: firstText(root, f.DeliveryID)}
@@ -65,7 +92,7 @@ func (f FieldSettings) readEnvelope(body []byte) (envelope, error) {
 }
 
 // firstText is the first path that leads to a text or a whole number.
-func firstText(root map[string]json.RawMessage, paths []string) string {
+func firstText(root object, paths []string) string {
 	for _, path := range paths {
 		if s := textAt(root, strings.SplitN(path, ".", maxDepth)); s != "" {
 			return s
@@ -74,35 +101,28 @@ func firstText(root map[string]json.RawMessage, paths []string) string {
 	return ""
 }
 
-func textAt(node map[string]json.RawMessage, path []string) string {
-	raw, ok := node[path[0]]
+func textAt(node object, path []string) string {
+	member, ok := node[path[0]]
 	if !ok {
 		return ""
 	}
 	if len(path) > 1 {
-		var next map[string]json.RawMessage
-		if json.Unmarshal(raw, &next) != nil {
-			return ""
-		}
+		next, _ := membersOf(member)
 		return textAt(next, path[1:])
 	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return strings.TrimSpace(s)
-	}
-	var n json.Number
-	if json.Unmarshal(raw, &n) == nil {
-		return n.String()
+	switch member.Type {
+	case gjson.String:
+		return strings.TrimSpace(strings.ToValidUTF8(member.Str, "\uFFFD"))
+	case gjson.Number:
+		return member.Raw
+	case gjson.Null, gjson.False, gjson.True, gjson.JSON:
 	}
 	return ""
 }
 
 // timestampOf reads the member that one signature form signs.
 func timestampOf(body []byte) string {
-	var root map[string]json.RawMessage
-	if json.Unmarshal(body, &root) != nil {
-		return ""
-	}
+	root, _ := readObject(body)
 	return firstText(root, []string{"timestamp"})
 }
 

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -42,17 +43,26 @@ func FuzzCheckURL(f *testing.F) {
 	})
 }
 
-// FuzzReadEnvelope: whatever the body, the job id that is read can be one.
+// FuzzReadEnvelope: whatever the body, the job id that is read can be one, and
+// what is found of a member is what encoding/json finds.
 func FuzzReadEnvelope(f *testing.F) {
 	for _, s := range []string{
 		`{"event":"batch_completed","data":{"job_id":"job-1"}}`, `{"job_id":7}`, `[]`, ``, `{"data":null}`, `{"data":{"job_id":{"job_id":1}}}`,
 		`{"data":{"job_id":1e999}}`, `{"data":{"job_id":"a\u0000"}}`, `{"job_id":"` + strings.Repeat("x", 300) + `"}`, "\xff{", `{"data":{"job_id":" x "},"event":5}`,
+		`{"timestamp":"a","timestamp":"b\u002f","data":{"job_id":"x"}}`, `{"time\u0073tamp":"a"}`, `{"timestamp":"a"} `, `{"timestamp":"a"}}`, `{"timestamp":nul}`,
 	} {
 		f.Add([]byte(s), "data.job_id,job_id")
 	}
 	f.Fuzz(func(t *testing.T, body []byte, paths string) {
 		e, err := FieldSettings{JobID: strings.Split(paths, ",")}.withDefaults().readEnvelope(body)
-		_ = timestampOf(body)
+		var members map[string]any
+		// What is no text is mended by each in its own way.
+		if json.Unmarshal(body, &members) == nil && utf8.Valid(body) && !bytes.Contains(bytes.ToLower(body), []byte(`\ud`)) {
+			want, _ := members["timestamp"].(string)
+			if _, number := members["timestamp"].(float64); !number && timestampOf(body) != strings.TrimSpace(want) {
+				t.Errorf("%q: got the timestamp %q, want %q", body, timestampOf(body), want)
+			}
+		}
 		if err != nil {
 			return
 		}

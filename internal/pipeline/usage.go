@@ -199,8 +199,8 @@ func usageProblem(err error) string {
 // readQuota finds the numbers in a report whose members the vendor hasn't
 // published. Two of the three give the third.
 func (f FieldSettings) readQuota(body []byte, u *Usage) {
-	var root map[string]json.RawMessage
-	if json.Unmarshal(body, &root) != nil {
+	root, ok := readObject(body)
+	if !ok {
 		return
 	}
 	u.Limit, u.Used, u.Remaining = countAt(root, f.QuotaLimit), countAt(root, f.QuotaUsed), countAt(root, f.QuotaLeft)
@@ -211,7 +211,7 @@ func (f FieldSettings) readQuota(body []byte, u *Usage) {
 }
 
 // countAt is the first path that leads to a whole number.
-func countAt(root map[string]json.RawMessage, paths []string) *int64 {
+func countAt(root object, paths []string) *int64 {
 	for _, path := range paths {
 		var n geonode.Count
 		text := textAt(root, strings.SplitN(path, ".", maxDepth))
