@@ -91,7 +91,7 @@ func (r *steppedRows) Close() error {
 // around runs a statement. One that writes outside a transaction is a commit:
 // what it returns tells that it has been.
 func around[T any](c *steppedConn, query string, run func() (T, error)) (T, func(), error) {
-	write := writes(query)
+	write := Writes(query)
 	if err := c.refused(query, write); err != nil {
 		var none T
 		return none, nil, err
@@ -168,8 +168,9 @@ func (h *hooks) commit() func() {
 // writing is a common table expression that writes.
 var writing = regexp.MustCompile(`(?i)\b(insert\s+into|update\s+\S+\s+(as\s+\S+\s+)?set|delete\s+from)\b`)
 
-// writes tells whether a statement changes rows.
-func writes(query string) bool {
+// Writes reports whether a statement changes rows. Outside of a transaction it
+// then commits.
+func Writes(query string) bool {
 	for strings.HasPrefix(query, "--") { // River names its statements in a comment.
 		_, query, _ = strings.Cut(query, "\n")
 		query = strings.TrimSpace(query)

@@ -73,21 +73,29 @@ func Languages() []string {
 // LanguageFor picks of the languages there are the one that suits an
 // Accept-Language header best (RFC 9110 section 12.5.4): English when none does.
 func LanguageFor(accept string) string {
-	names := Languages()
+	if accept == "" {
+		return English
+	}
 	if accept == pseudo {
 		return pseudo
-	}
-	tags := make([]language.Tag, len(names))
-	for i, name := range names {
-		tags[i] = language.Make(name)
 	}
 	wanted, _, err := language.ParseAcceptLanguage(accept)
 	if err != nil {
 		return English
 	}
-	_, at, _ := language.NewMatcher(tags).Match(wanted...)
-	return names[at]
+	_, at, _ := matcher().Match(wanted...)
+	return Languages()[at]
 }
+
+// matcher knows the languages, in the order of Languages. It takes longer to
+// make than a page.
+var matcher = sync.OnceValue(func() language.Matcher {
+	var tags []language.Tag
+	for _, name := range Languages() {
+		tags = append(tags, language.Make(name))
+	}
+	return language.NewMatcher(tags)
+})
 
 type languageKey struct{}
 

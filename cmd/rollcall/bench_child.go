@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"rollcall/internal/pipeline"
+	"rollcall/store"
 )
 
 // The ways to receive that are compared.
@@ -114,9 +115,10 @@ func converse(in io.Reader, out io.Writer, url string, count *statementCount) er
 type statementCount struct{ statements, commits atomic.Int64 }
 
 // TraceQueryStart implements pgx.QueryTracer.
-func (c *statementCount) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+func (c *statementCount) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	c.statements.Add(1)
-	if strings.EqualFold(data.SQL, "commit") {
+	const outside = 'I' // Of a transaction, in the words of the protocol.
+	if strings.EqualFold(data.SQL, "commit") || conn.PgConn().TxStatus() == outside && store.Writes(data.SQL) {
 		c.commits.Add(1)
 	}
 	return ctx
