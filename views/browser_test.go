@@ -291,8 +291,11 @@ const overflow = `(() => {
   return page.concat(lost.map((e) => "the " + e.className + ", whose current entry is out of sight"), tables.map((e) => "the table of " + [...e.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent.trim()).join(", ") + ", by " + (e.scrollWidth - e.clientWidth)), wide.slice(0, 5).map((e) => e.tagName + "." + (e.className.baseVal ?? e.className)));
 })()`
 
-// tall lists the links of lists that take more than three lines, whatever URL they show.
-const tall = `[...document.querySelectorAll(".table th.url a, .found-title a, .found-url")].filter((e) => e.getBoundingClientRect().height > 3.5 * parseFloat(getComputedStyle(e).lineHeight)).map((e) => e.outerHTML.slice(0, 120))`
+// tall lists the links of lists, and the headings, that take more than three lines, whatever URL they show.
+const tall = `[...document.querySelectorAll(".table th.url a, .found-title a, .found-url, .url-head")].filter((e) => e.getBoundingClientRect().height > 3.5 * parseFloat(getComputedStyle(e).lineHeight)).map((e) => e.outerHTML.slice(0, 120))`
+
+// ragged lists the tables whose URLs don't begin below each other, whether or not their row has a box to tick.
+const ragged = `[...document.querySelectorAll("table")].filter((e) => new Set([...e.querySelectorAll("th.url .ticked > a")].map((a) => Math.round(a.getBoundingClientRect().left))).size > 1).map((e) => e.dataset.testid)`
 
 // settled waits, three seconds at most, until the page has followed its window, and says in which theme it stands.
 const settled = `new Promise((done) => {
@@ -315,6 +318,9 @@ func (o *tab) check(t *testing.T, name string) {
 	}
 	for _, element := range evaluate[[]string](t, o, tall) {
 		t.Errorf("%s: higher than three lines: %s", name, element)
+	}
+	for _, table := range evaluate[[]string](t, o, ragged) {
+		t.Errorf("%s: URLs of the table of %s don't begin below each other", name, table)
 	}
 	o.screenshot(t, name)
 	found := evaluate[string](t, o, `axe.run(Object.assign({iframes: false}, `+o.size.axe+`)).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => n.html + " " + (n.any[0]?.message ?? n.failureSummary))}))))`)

@@ -146,7 +146,7 @@ func Item(p ItemProps) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = pageHead(itemTitle(p)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pageHeadOf(itemTitle(p), p.URL).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -12,6 +12,9 @@ import (
 	"rollcall/views"
 )
 
+// titleShown is how much of a URL stands in a window's title.
+const titleShown = 200
+
 // item is GET /items/{id}.
 func (s *Server) item(c echo.Context) error {
 	id, err := idParam(c)
@@ -37,7 +40,7 @@ func (s *Server) item(c echo.Context) error {
 	if err := s.fillTried(ctx, story, &props); err != nil {
 		return fmt.Errorf("answer of item %d: %w", id, err)
 	}
-	if props.Layout, err = s.layout(c, views.Textf(ctx, "Item"), views.SectionBatches); err != nil {
+	if props.Layout, err = s.layout(c, views.Textf(ctx, "Item %s", clean(story.URL, titleShown)), views.SectionBatches); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Item(props))
