@@ -6,6 +6,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -58,9 +59,9 @@ type Tx struct {
 	ended *[]BatchEnd
 }
 
-// plannedConns is how many connections are kept for what is written in groups:
-// one for each committer, and as many again while they are replaced.
-const plannedConns = 4
+// plannedConns is how many of the connections are kept for what is written in
+// groups: one for each committer of deliveries.
+const plannedConns = 2
 
 // connectTimeout bounds one attempt to reach the server.
 const connectTimeout = 10 * time.Second
@@ -71,10 +72,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", err)
 	}
-	cfg.MaxConns = c.MaxConns
-	if cfg.MaxConns == 0 {
-		cfg.MaxConns = 16
-	}
+	cfg.MaxConns = max(1, cmp.Or(c.MaxConns, 16)-plannedConns)
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
 	cfg.ConnConfig.Tracer = c.Tracer
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"rollcall/internal/pipeline"
 	"rollcall/store"
@@ -90,7 +94,8 @@ func (d *driving) submitted(ctx context.Context, round, n int, kind store.Kind, 
 	return run, errors.Join(err, process.stop())
 }
 
-// drained has the webhooks of n ended extract jobs come while nobody settles, then starts a server that does.
+// drained has the webhooks of n ended extract jobs come while nobody settles, then has a server that has started settle
+// them.
 func (d *driving) drained(ctx context.Context, round, n int) (pipelineRun, error) {
 	if err := d.clear(ctx); err != nil {
 		return pipelineRun{}, err
@@ -106,12 +111,12 @@ func (d *driving) drain(ctx context.Context, name string, n, processes int) (pip
 	if err := d.deliverAll(ctx, name, n); err != nil {
 		return pipelineRun{}, err
 	}
-	before, err := d.read(ctx, nil) // They may have settled much before the second has started.
-	if err != nil {
+	if err := d.hold(ctx); err != nil {
 		return pipelineRun{}, err
 	}
 	var servers []*benchProcess
 	var run pipelineRun
+	var err error
 	for len(servers) < processes && err == nil {
 		var more *benchProcess
 		if more, err = d.start(ctx, map[string]string{"ROLLCALL_LISTEN": "127.0.0.1:0"}, true); err == nil {
@@ -119,18 +124,47 @@ func (d *driving) drain(ctx context.Context, name string, n, processes int) (pip
 		}
 	}
 	if err == nil {
-		run, err = d.measured(ctx, before, servers, n, func() (time.Duration, error) {
-			if err := d.home(ctx, n); err != nil {
-				return 0, err
-			}
-			return d.spread(ctx)
-		})
+		run, err = d.letGo(ctx, servers, n)
 	}
 	run.delays = delays{} // They waited for the server to start.
 	for _, p := range servers {
 		err = errors.Join(err, p.stop())
 	}
 	return run, err
+}
+
+// settleQueue is the queue that is held, as the pipeline calls it.
+const settleQueue = "settle"
+
+// hold has servers that start settle nothing yet.
+func (d *driving) hold(ctx context.Context) error {
+	_, err := d.store.SQL().ExecContext(ctx, `INSERT INTO river_queue (name, created_at, metadata, paused_at, updated_at) VALUES ($1, $2, '{}', $2, $2)
+		ON CONFLICT (name) DO UPDATE SET paused_at = $2`, settleQueue, d.now())
+	if err != nil {
+		return fmt.Errorf("hold the queue: %w", err)
+	}
+	return nil
+}
+
+// letGo has the servers, all of which have started by now, settle at once, and waits for the end.
+func (d *driving) letGo(ctx context.Context, servers []*benchProcess, n int) (pipelineRun, error) {
+	queue, err := river.NewClient(riverdatabasesql.New(d.store.SQL()), &river.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return pipelineRun{}, fmt.Errorf("reach the queue: %w", err)
+	}
+	before, err := d.read(ctx, servers)
+	if err != nil {
+		return pipelineRun{}, err
+	}
+	return d.measured(ctx, before, servers, n, func() (time.Duration, error) {
+		if err := queue.QueueResume(ctx, settleQueue, nil); err != nil {
+			return 0, fmt.Errorf("let the queue go: %w", err)
+		}
+		if err := d.home(ctx, n); err != nil {
+			return 0, err
+		}
+		return d.spread(ctx)
+	})
 }
 
 func (d *driving) deliverAll(ctx context.Context, name string, n int) error {

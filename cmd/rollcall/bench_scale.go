@@ -14,7 +14,7 @@ import (
 // jobs and in one with many, all in turns.
 type benchScaleCmd struct {
 	JSON   bool  `name:"json" help:"Print one JSON object: name, machine, rows, aims."`
-	Drain  int   `default:"1500" help:"Jobs that are drained in each run."`
+	Drain  int   `default:"3000" help:"Jobs that are drained in each run."`
 	Before []int `default:"10000,1000000" help:"Settled jobs that are in the database before, in rising order."`
 	Runs   int   `default:"5" help:"Runs of each kind; medians count."`
 }

@@ -161,7 +161,7 @@ func (c *Config) checkNumbers() []error {
 			errs = append(errs, wrong(name, strconv.Itoa(got), fmt.Sprintf("must be from %d to %d", least, most)))
 		}
 	}
-	between("ROLLCALL_DATABASE_CONNECTIONS", c.DatabaseConnections, 4, 1000)
+	between("ROLLCALL_DATABASE_CONNECTIONS", c.DatabaseConnections, 6, 1000)
 	between("ROLLCALL_VENDOR_CONCURRENCY", c.VendorConcurrency, 1, 1000)
 	between("ROLLCALL_URLS_PER_JOB", c.URLsPerJob, 1, maxURLsPerJob)
 	between("ROLLCALL_QUARANTINE_ROWS", c.QuarantineRows, 10, 100_000)

@@ -43,7 +43,7 @@ func excuses() []excuse {
 		// Whoever asks for tasks of many jobs at a time, such as adoption, locks those that they have, in the order of the jobs.
 		// River's completer (JobSetStateIfRunningMany) locks others of them to mark them as done, in an order of its own. The
 		// one that Postgres ends of the two is made again. Drills of 20 kills showed none, long ones none in 260 kills and one a
-		// process in 97; a third of them came without a kill near. Ten in one process came on a machine so overloaded that
+		// process in 97; two of those 24 came without a kill near. Ten in one process came on a machine so overloaded that
 		// hundreds of lost calls were looked for at a time: such a drill is to be made again, not to be excused.
 		{regexp.MustCompile(`jobcompleter.BatchCompleter: Completer error \(will retry.*SQLSTATE 40P01`), nil, 0, 5},
 		// Jobs that the vendor lost are asked about until they are given up.

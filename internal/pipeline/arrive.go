@@ -26,7 +26,7 @@ func (p *Pipeline) arrive(ctx context.Context, arrivals []*store.Arrival) error 
 	if p.cfg.PlainArrivals {
 		return p.arrivePlainly(ctx, arrivals)
 	}
-	if err := p.store.Arrive(ctx, arrivals, p.queue.settleTask(), p.now()); err != nil {
+	if err := p.store.Arrive(ctx, arrivals, p.queue.settleTask(p.now()), p.now()); err != nil {
 		return err
 	}
 	p.claimArrived(ctx, arrivals)

@@ -102,8 +102,7 @@ func unended() []rivertype.JobState { return append(active(), rivertype.JobState
 type queue struct {
 	client *river.Client[*sql.Tx]
 	db     *sql.DB
-	began  time.Time
-	told   atomic.Int64 // When the queue was last told of a task that it did not add itself, in nanoseconds since it began.
+	told   atomic.Int64 // When the queue was last told of a task that it did not add itself, in Unix nanoseconds.
 }
 
 func newQueue(p *Pipeline) (*queue, error) {
@@ -158,7 +157,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
-	return &queue{client: client, db: p.store.SQL(), began: time.Now()}, nil
+	return &queue{client: client, db: p.store.SQL()}, nil
 }
 
 // reindexed are the indexes of tasks that River builds anew each night: those
@@ -235,11 +234,12 @@ func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
 
 // settleTask is the task that settle adds, for a statement that adds it itself
 // and tells the queue of it. River tells a queue of new tasks once in a cooldown
-// at most, as here: its workers look again after one.
-func (q *queue) settleTask() store.JobTask {
+// at most, as here: its workers look again after one. A clock that stands still or
+// went back has it told each time.
+func (q *queue) settleTask(now time.Time) store.JobTask {
 	task := store.JobTask{Kind: settleArgs{}.Kind(), Queue: queueSettle, MaxAttempts: maxAttempts, States: activeBits}
-	at, last := int64(time.Since(q.began)), q.told.Load()
-	if at-last >= int64(fetchCooldown) && q.told.CompareAndSwap(last, at) {
+	at, last := now.UnixNano(), q.told.Load()
+	if (at <= last || at-last >= int64(fetchCooldown)) && q.told.CompareAndSwap(last, at) {
 		task.Notify = `{"queue": "` + queueSettle + `"}`
 	}
 	return task
