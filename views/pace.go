@@ -34,7 +34,7 @@ func perMinute(ctx context.Context, rate float64) string {
 	return Textf(ctx, "%s a minute", thousands(int64(rate+0.5)))
 }
 
-// leftText is "about 12 min, 8 to 20", "about 30 s, at least 10 s", or why there is no saying.
+// leftText is "about 12 min, 8 to 20", "about 30 s, at least 10 s", "about 5 s, or longer", or why there is no saying.
 func (p Pace) leftText(ctx context.Context) string {
 	switch {
 	case !p.Open:
@@ -47,6 +47,8 @@ func (p Pace) leftText(ctx context.Context) string {
 	size, name := unitOf(p.About)
 	about, soon, late := inUnit(p.About, size), inUnit(p.Soon, size), inUnit(p.Late, size)
 	switch {
+	case p.Late <= 0 && soon == about:
+		return Textf(ctx, "about %s, or longer", withUnit(ctx, about, name))
 	case p.Late <= 0:
 		return Textf(ctx, "about %s, at least %s", withUnit(ctx, about, name), withUnit(ctx, soon, name))
 	case soon != late:
@@ -77,9 +79,8 @@ func unitOf(d time.Duration) (time.Duration, string) {
 }
 
 func inUnit(d, size time.Duration) int64 {
-	n := d.Round(size) / size
 	if size == time.Second {
-		n = d.Round(5*time.Second) / size // No guess is good to the second.
+		return int64(max(d.Round(5*time.Second)/size, 5)) // No guess is good to the second.
 	}
-	return int64(max(n, 1))
+	return int64(max(d.Round(size)/size, 1))
 }

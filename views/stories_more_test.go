@@ -80,8 +80,10 @@ func operatorStories() []story {
 	failures.Failures[3].URL, failures.Failures[3].Message, failures.Failures[3].BatchName = hostile, hostile, hostile
 	reconcile := views.ReconcileProps{Layout: layout("Reconcile", views.SectionReconcile, views.RoleOperator), Every: 10 * time.Minute, NextAt: now().Add(6 * time.Minute), Runs: runs(), Live: true}
 	idle := views.ReconcileProps{Layout: layout("Reconcile", views.SectionReconcile, views.RoleAnalyst), Every: 10 * time.Minute}
+	wrong := views.FailuresProps{Layout: failures.Layout, Codes: failures.Codes, BatchID: hostile, Errors: views.Errors{"batch": "There is no batch of that number."}}
 	return []story{
 		{"failures", views.Failures(failures)},
+		{"failures-wrong", views.Failures(wrong)},
 		{"failures-none", views.Failures(views.FailuresProps{Layout: layout("Failures", views.SectionFailures, views.RoleAnalyst), Total: views.Known(0)})},
 		{"reconcile", views.Reconcile(reconcile)},
 		{"reconcile-none", views.Reconcile(idle)},

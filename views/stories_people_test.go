@@ -102,7 +102,7 @@ func accountRefused() views.AccountProps {
 
 func auditStory() views.AuditProps {
 	both := func(name, was, is string) views.AuditChange {
-		return views.AuditChange{Name: name, Before: was, After: is, Was: true, Is: true}
+		return views.AuditChange{Name: name, Before: views.AuditValue{Text: was}, After: views.AuditValue{Text: is}, Was: true, Is: true}
 	}
 	return views.AuditProps{
 		Layout: layout("Audit log", views.SectionAudit, views.RoleAdmin), Who: "carol", Kind: "user", Since: "2026-11-29", Zone: "Europe/Berlin", Filtered: true,
@@ -111,8 +111,8 @@ func auditStory() views.AuditProps {
 		Rows: []views.AuditRow{
 			{At: before(time.Minute), Who: "carol", WhoLink: "/audit?who=carol", Source: "192.0.2.7", What: "user.role", Kind: "user", ID: "dave", Link: "/audit?kind=user&id=dave", Changes: []views.AuditChange{both("role", "analyst", "operator")}},
 			{At: before(2 * time.Minute), Source: "198.51.100.9", What: "user.sign_in_failed", Kind: "user", ID: hostile, Link: "/audit?kind=user&id=x"},
-			{At: before(time.Hour), Who: "root", WhoLink: "/audit?who=root", Source: "command line", What: "user.add", Kind: "user", ID: "erin", Link: "/audit?kind=user&id=erin", Changes: []views.AuditChange{{Name: "role", After: "admin", Is: true}}},
-			{At: before(2 * time.Hour), Who: hostile, WhoLink: "/audit?who=x", Source: "192.0.2.7", What: "webhook.describe", Kind: "webhook", ID: "3", Link: "/webhooks/3", Changes: []views.AuditChange{both("description", hostile, "(empty)"), {Name: "left", Before: "1", Was: true}, {After: "too large to keep", Is: true}}},
+			{At: before(time.Hour), Who: "root", WhoLink: "/audit?who=root", Source: "command line", What: "user.add", Kind: "user", ID: "erin", Link: "/audit?kind=user&id=erin", Changes: []views.AuditChange{{Name: "role", After: views.AuditValue{Text: "admin"}, Is: true}, {Name: "made", After: views.AuditValue{At: before(time.Hour)}, Is: true}}},
+			{At: before(2 * time.Hour), Who: hostile, WhoLink: "/audit?who=x", Source: "192.0.2.7", What: "webhook.describe", Kind: "webhook", ID: "3", Link: "/webhooks/3", Changes: []views.AuditChange{both("description", hostile, "(empty)"), {Name: "choices.left", Before: views.AuditValue{Text: "1"}, Was: true}, {After: views.AuditValue{Text: "too large to keep"}, Is: true}}},
 			{At: before(3 * time.Hour), Who: "bob", WhoLink: "/audit?who=bob", Source: "192.0.2.8", What: "reconcile.run", Kind: "reconcile"},
 			{At: before(4 * time.Hour), Who: "bob", WhoLink: "/audit?who=bob", Source: "192.0.2.8", What: "other"},
 		},

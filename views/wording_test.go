@@ -35,6 +35,7 @@ func TestPaceHasItsUnits(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]views.Pace{
 		"about 30 s, at least 10 s":     {About: 30 * time.Second, Soon: 10 * time.Second},
+		"about 5 s, or longer":          {About: 1200 * time.Millisecond, Soon: 700 * time.Millisecond},
 		"about 3 h, at least 2 h":       {About: 3 * time.Hour, Soon: 2 * time.Hour},
 		"about 12 min, 8 to 20":         {About: 12 * time.Minute, Soon: 8 * time.Minute, Late: 20 * time.Minute},
 		"about 4 days, at least 3 days": {About: 96 * time.Hour, Soon: 72 * time.Hour},

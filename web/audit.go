@@ -213,30 +213,69 @@ func auditChanges(ctx context.Context, before, after json.RawMessage) []views.Au
 	return changes
 }
 
-// members are those of a JSON object; nothing at all has none.
+// membersDeep is how many objects within each other are spread out.
+const membersDeep = 4
+
+// members are those of a JSON object, and of the objects in it, each by the way
+// that leads to it; nothing at all has none.
 func members(side json.RawMessage) (map[string]json.RawMessage, bool) {
 	if len(side) == 0 {
 		return nil, true
 	}
 	var object map[string]json.RawMessage
-	err := json.Unmarshal(side, &object)
-	return object, err == nil && object != nil
+	if err := json.Unmarshal(side, &object); err != nil || object == nil {
+		return nil, false
+	}
+	all := make(map[string]json.RawMessage, len(object))
+	for name, value := range object {
+		spread(all, name, value, membersDeep)
+	}
+	return all, true
+}
+
+// spread puts a value among the members: an object member by member.
+func spread(all map[string]json.RawMessage, name string, value json.RawMessage, deep int) {
+	var object map[string]json.RawMessage
+	if deep == 0 || json.Unmarshal(value, &object) != nil || len(object) == 0 {
+		all[name] = value
+		return
+	}
+	for each, inner := range object {
+		spread(all, name+"."+each, inner, deep-1)
+	}
 }
 
 func auditChange(ctx context.Context, name string, before, after json.RawMessage) views.AuditChange {
 	return views.AuditChange{
-		Name: name, Before: auditText(ctx, before), After: auditText(ctx, after), Was: len(before) > 0, Is: len(after) > 0,
+		Name: name, Before: auditValue(ctx, before), After: auditValue(ctx, after), Was: len(before) > 0, Is: len(after) > 0,
 	}
 }
 
 // shownOfMember is how much of one member the page shows; exports have all.
 const shownOfMember = 300
 
-// auditText is a value as people read it: text without quotes, an empty one by
-// name.
+// auditValue is a value as people read it: a time as one, on their clock.
+func auditValue(ctx context.Context, value json.RawMessage) views.AuditValue {
+	var at time.Time
+	if len(value) > 0 && json.Unmarshal(value, &at) == nil && !at.IsZero() {
+		return views.AuditValue{At: at}
+	}
+	return views.AuditValue{Text: auditText(ctx, value)}
+}
+
+// auditText is a value in words: text without quotes, an empty one by name, and
+// a list with commas.
 func auditText(ctx context.Context, value json.RawMessage) string {
 	text := string(value)
 	var plain string
+	var list []json.RawMessage
+	if json.Unmarshal(value, &list) == nil && len(list) > 0 {
+		texts := make([]string, len(list))
+		for i := range list {
+			texts[i] = auditText(ctx, list[i])
+		}
+		text = strings.Join(texts, ", ")
+	}
 	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &plain) == nil {
 		text = plain
 		if text == "" {

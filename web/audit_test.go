@@ -204,15 +204,23 @@ func TestAuditExportThatBreaksOffSaysSo(t *testing.T) {
 
 func TestAuditChanges(t *testing.T) {
 	t.Parallel()
+	text := func(s string) views.AuditValue { return views.AuditValue{Text: s} }
 	for name, tt := range map[string]struct {
 		before, after string
 		want          []views.AuditChange
 	}{
-		"nothing":     {"", "", nil},
-		"what moved":  {`{"a": 1, "b": "x", "c": null}`, `{"a": 1, "b": "", "d": [1]}`, []views.AuditChange{{Name: "b", Before: "x", After: "(empty)", Was: true, Is: true}, {Name: "c", Before: "null", Was: true}, {Name: "d", After: "[1]", Is: true}}},
-		"made":        {"", `{"role": "admin"}`, []views.AuditChange{{Name: "role", After: "admin", Is: true}}},
-		"no object":   {`{"a": 1}`, `"too large to keep"`, []views.AuditChange{{Before: `{"a": 1}`, After: "too large to keep", Was: true, Is: true}}},
-		"long member": {"", `{"a": "` + strings.Repeat("é", 400) + `"}`, []views.AuditChange{{Name: "a", After: strings.Repeat("é", 150) + "…", Is: true}}},
+		"nothing": {"", "", nil},
+		"what moved": {`{"a": 1, "b": "x", "c": null}`, `{"a": 1, "b": "", "d": [1, "two"]}`, []views.AuditChange{
+			{Name: "b", Before: text("x"), After: text("(empty)"), Was: true, Is: true}, {Name: "c", Before: text("null"), Was: true}, {Name: "d", After: text("1, two"), Is: true},
+		}},
+		"made":        {"", `{"role": "admin"}`, []views.AuditChange{{Name: "role", After: text("admin"), Is: true}}},
+		"no object":   {`{"a": 1}`, `"too large to keep"`, []views.AuditChange{{Before: text(`{"a": 1}`), After: text("too large to keep"), Was: true, Is: true}}},
+		"long member": {"", `{"a": "` + strings.Repeat("é", 400) + `"}`, []views.AuditChange{{Name: "a", After: text(strings.Repeat("é", 150) + "…"), Is: true}}},
+		"in it": {`{"o": {"a": 1, "b": {"c": 2, "d": {}}}}`, `{"o": {"a": 1, "b": {"c": 3, "d": {}}}}`, []views.AuditChange{
+			{Name: "o.b.c", Before: text("2"), After: text("3"), Was: true, Is: true},
+		}},
+		"a time":      {"", `{"at": "2026-12-03T13:11:51.395939113Z"}`, []views.AuditChange{{Name: "at", After: views.AuditValue{At: time.Date(2026, 12, 3, 13, 11, 51, 395939113, time.UTC)}, Is: true}}},
+		"one of none": {"", `{"at": "0001-01-01T00:00:00Z", "l": []}`, []views.AuditChange{{Name: "at", After: text("0001-01-01T00:00:00Z"), Is: true}, {Name: "l", After: text("[]"), Is: true}}},
 	} {
 		if diff := cmp.Diff(auditChanges(t.Context(), json.RawMessage(tt.before), json.RawMessage(tt.after)), tt.want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", name, diff)

@@ -20,28 +20,68 @@ func (s *Server) failures(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	filter, err := failedFilter(c.QueryParams())
+	ctx, values := c.Request().Context(), c.QueryParams()
+	props := views.FailuresProps{BatchID: clean(strings.TrimSpace(values.Get("batch")), 40)}
+	if props.BatchName, props.Errors, err = s.failuresOf(ctx, props.BatchID); err != nil {
+		return err
+	}
+	values.Set("batch", props.BatchID)
+	if len(props.Errors) > 0 {
+		values.Del("batch")
+	}
+	filter, err := failedFilter(values)
 	if err != nil {
 		return err
 	}
-	props := views.FailuresProps{
-		Code: filter.Code, Host: filter.Host, Standing: standingParam(filter.Standing), GroupKey: filter.Group,
-		Resubmit: planPath("/resubmit", filter), Resolve: planPath("/failures/resolve", filter), AllGroups: failuresPath(ungrouped(filter)),
-	}
-	if filter.BatchID > 0 {
-		batch, err := s.store.PageBatch(c.Request().Context(), filter.BatchID)
-		if err != nil {
-			return err
+	props.Code, props.Host, props.Standing, props.GroupKey = filter.Code, filter.Host, standingParam(filter.Standing), filter.Group
+	props.Resubmit, props.Resolve, props.AllGroups = planPath("/resubmit", filter), planPath("/failures/resolve", filter), failuresPath(ungrouped(filter))
+	status := http.StatusUnprocessableEntity
+	if len(props.Errors) == 0 {
+		status = http.StatusOK
+		if err := s.fillFailures(c, filter, from, &props); err != nil {
+			return fmt.Errorf("list failures: %w", err)
 		}
-		props.BatchID, props.BatchName = idText(batch.ID), batch.Name
 	}
-	if err := s.fillFailures(c, filter, from, &props); err != nil {
-		return fmt.Errorf("list failures: %w", err)
+	if props.Codes, err = s.failureCodes(ctx, filter); err != nil {
+		return err
 	}
 	if props.Layout, err = s.layout(c, "Failures", views.SectionFailures); err != nil {
 		return err
 	}
-	return render(c, http.StatusOK, views.Failures(props))
+	return render(c, status, views.Failures(props))
+}
+
+// failuresOf names the batch whose failures are asked for, or says that there is
+// none of that number.
+func (s *Server) failuresOf(ctx context.Context, number string) (string, views.Errors, error) {
+	if number == "" {
+		return "", nil, nil
+	}
+	b, err := s.batchNamed(ctx, number)
+	if err != nil && asProblem(ctx, err).status == http.StatusNotFound {
+		return "", views.Errors{"batch": "There is no batch of that number."}, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return b.Name, nil, nil
+}
+
+// failureCodes are those to filter by. What is chosen is among them, also when
+// nothing fits it.
+func (s *Server) failureCodes(ctx context.Context, f store.Failed) ([]views.Option, error) {
+	codes, err := s.store.PageFailureCodes(ctx, f.Standing)
+	if err != nil {
+		return nil, fmt.Errorf("list the codes of failures: %w", err)
+	}
+	if f.Code != "" && !slices.Contains(codes, f.Code) {
+		codes = append(codes, f.Code)
+	}
+	shown := make([]views.Option, len(codes))
+	for i, code := range codes {
+		shown[i] = views.Option{Value: code, Text: code}
+	}
+	return shown, nil
 }
 
 // typedHost is a host as it is kept: people paste whole addresses.
@@ -144,16 +184,6 @@ func (s *Server) fillFailures(c echo.Context, filter store.Failed, from store.Ke
 	}
 	if props.Groups, err = s.failureGroups(ctx, filter, groupsListed); err != nil {
 		return err
-	}
-	codes, err := s.store.PageFailureCodes(ctx, filter.Standing)
-	if err != nil {
-		return err
-	}
-	if filter.Code != "" && !slices.Contains(codes, filter.Code) {
-		codes = append(codes, filter.Code) // What is chosen is shown, also when nothing fits it.
-	}
-	for _, code := range codes {
-		props.Codes = append(props.Codes, views.Option{Value: code, Text: code})
 	}
 	if props.Total, err = s.countFailed(ctx, filter); err != nil {
 		return err

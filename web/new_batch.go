@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ const (
 	// maxAtOnce bounds the file that is submitted without being looked through.
 	maxAtOnce = pipeline.MaxPasted
 )
+
+// nameSuggested bounds a name that is taken from a file's, in bytes.
+const nameSuggested = 200
 
 // badLinesShown is how many bad lines the form names; it counts them all.
 const badLinesShown = 200
@@ -115,11 +119,30 @@ func typedBatch(c echo.Context) (views.NewBatchProps, error) {
 func typedFields(c echo.Context) views.NewBatchProps {
 	r := c.Request()
 	return views.NewBatchProps{
-		Name: field(c, "name", 1000), URLs: r.PostFormValue("urls"), Kind: field(c, "kind", 20), Fetch: typedFetch(c),
+		Name: cmp.Or(field(c, "name", 1000), nameOfFile(r)), URLs: r.PostFormValue("urls"), Kind: field(c, "kind", 20), Fetch: typedFetch(c),
 		Headers:      clean(r.PostFormValue("headers"), 64<<10),
 		ExtractLinks: r.PostFormValue("extract_links") != "", SkipBad: r.PostFormValue("skip_bad") != "",
 		How: field(c, "how", maxHow),
 	}
+}
+
+// listEndings are those of the files that lists come in.
+var listEndings = []string{".gz", ".txt", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml"}
+
+// nameOfFile is what a batch is called whose form has a file and no name: the
+// file's own name without its ending.
+func nameOfFile(r *http.Request) string {
+	files := chosen(r)
+	if len(files) == 0 {
+		return ""
+	}
+	name := files[0].Filename
+	for range 2 { // As in urls.csv.gz.
+		if ext := path.Ext(name); slices.Contains(listEndings, strings.ToLower(ext)) {
+			name = strings.TrimSuffix(name, ext)
+		}
+	}
+	return strings.TrimSpace(clean(name, nameSuggested))
 }
 
 // uploaded are the files of the form. They are read where they lie.

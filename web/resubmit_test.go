@@ -116,6 +116,17 @@ func TestResubmitLeavesWhatWasResolvedSince(t *testing.T) {
 		b.exec(t, `UPDATE items SET resolved_at = NULL, resolved_note = '' WHERE id = $1`, failed[0])
 	}
 	// A group's press leads to the batch, or to the list without the group.
+	if one := v.get("/failures?batch=%20" + idText(s.batch)); one.doc.Find("#batch").AttrOr("value", "") != idText(s.batch) || one.doc.Find("[data-testid=of-batch] a[href='/batches/"+idText(s.batch)+"']").Length() != 1 {
+		t.Errorf("the filter by batch says %q", one.text("main"))
+	}
+	for _, wrong := range []string{"9999999", "x", "0", "-1"} {
+		if got := v.get("/failures?batch=" + wrong); got.status != http.StatusUnprocessableEntity || got.text("#batch-error") != "There is no batch of that number." || got.doc.Find("#batch").AttrOr("value", "") != wrong {
+			t.Errorf("batch %q: got %d, %q", wrong, got.status, got.text("#batch-error"))
+		}
+	}
+	if v.get("/failures").doc.Find("#batch").Length() != 1 {
+		t.Error("failures of all batches can't be narrowed to one")
+	}
 	groups := v.get("/failures?batch=" + idText(s.batch)).doc.Find("[data-testid=groups] a[href^='/resubmit?']")
 	form := v.get(groups.First().AttrOr("href", "")).hidden("/resubmit")
 	for to, want := range map[int64]string{0: "/failures?batch=" + idText(s.batch), s.batch: "/batches/" + idText(s.batch)} {

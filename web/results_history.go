@@ -113,11 +113,15 @@ func (s *Server) provenance(ctx context.Context, r shownResult) ([]views.Timelin
 }
 
 // jobMoments are what happened to the job that brought a result. What it stored
-// in all is left out: the result says when it was itself.
+// in all is left out: the result says when it was itself. What is told of its
+// other URLs says that it is.
 func jobMoments(ctx context.Context, story *store.JobStory) []views.TimelineEvent {
 	own := *story
 	own.Deliveries, own.Stored = nil, nil
 	events := timeline(ctx, &own)
+	for i := range events {
+		ofJob(ctx, &events[i])
+	}
 	told := false
 	for i := range story.Deliveries {
 		d := &story.Deliveries[i]
@@ -131,6 +135,22 @@ func jobMoments(ctx context.Context, story *store.JobStory) []views.TimelineEven
 		events = append(events, e)
 	}
 	return events
+}
+
+// ofJob words what happened to a job as what happened to all its URLs, or to
+// those that didn't come home by it.
+func ofJob(ctx context.Context, e *views.TimelineEvent) {
+	switch e.Title {
+	case settledTitle:
+		e.Title = "Its job settled"
+		if e.Detail != "" {
+			e.Detail = views.Textf(ctx, "of all its URLs: %s", e.Detail)
+		}
+	case retriedTitle:
+		e.Title = "Other URLs of its job tried again"
+	case againTitle:
+		e.Title = "Other URLs of its job submitted again by a person"
+	}
 }
 
 // deliveryTitle says whether a delivery told of the job's end: when polling or

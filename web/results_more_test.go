@@ -33,6 +33,9 @@ func TestStoryOfAResult(t *testing.T) {
 	delivery := b.deliver(t, s.vendorID, "accepted", []byte("{}"))
 	b.exec(t, `UPDATE deliveries SET secret_version = 3 WHERE id = $1`, delivery)
 
+	b.exec(t, `UPDATE job_events SET detail = 'vendor says completed: 4 stored, 1 to retry' WHERE job_id = $1 AND kind = 'settled'`, s.job)
+	b.exec(t, `INSERT INTO job_events (job_id, at, kind, net, detail) VALUES ($1, now() + interval '1 min', 'retry', '', 'into 1 job')`, s.job)
+
 	details := v.get(path + "?tab=metadata")
 	for _, want := range []string{"Submitted", "Accepted by the vendor", "Stored", "Submitted to stored", "3 words"} {
 		if want != "3 words" && !strings.Contains(details.text("[data-testid=times]"), want) {
@@ -49,6 +52,9 @@ func TestStoryOfAResult(t *testing.T) {
 	told := story.doc.Find(fmt.Sprintf("[data-testid=timeline] a[href='/deliveries/%d']", delivery))
 	if told.Text() != "The delivery that told of it" || !strings.Contains(story.text("[data-testid=timeline]"), "verified with version 3 of the secret") {
 		t.Errorf("provenance: got %q", story.text("[data-testid=timeline]"))
+	}
+	if got := story.text("[data-testid=timeline]"); !strings.Contains(got, "Its job settled Webhook of all its URLs: vendor says completed: 4 stored, 1 to retry") || !strings.Contains(got, "Other URLs of its job tried again into 1 job") {
+		t.Errorf("what became of the job's other URLs reads as if it were this one's: %q", got)
 	}
 	b.exec(t, `UPDATE jobs SET settle_net = 'poll' WHERE id = $1`, s.job)
 	b.exec(t, `UPDATE deliveries SET received_at = (SELECT ended_at FROM jobs WHERE id = $1) WHERE id = $2`, s.job, delivery)

@@ -44,7 +44,7 @@ type trail struct {
 
 // hops are the steps in their order.
 func (t *trail) hops(ctx context.Context) []views.Hop {
-	return []views.Hop{t.submitted(ctx), t.accepted(ctx), t.received(ctx), t.verified(ctx), t.settled(ctx), t.stored(ctx)}
+	return []views.Hop{t.submitted(ctx), t.accepted(ctx), t.received(ctx), t.verified(ctx), t.stored(ctx), t.settled(ctx)}
 }
 
 // ended reports that nothing more is to be expected.

@@ -76,6 +76,13 @@ func byTime(a, b views.TimelineEvent) int {
 	return place(a.Kind) - place(b.Kind)
 }
 
+// Titles of events that are of a whole job.
+const (
+	settledTitle = "Settled"
+	retriedTitle = "Failures tried again"
+	againTitle   = "Submitted again by a person"
+)
+
 // eventWords is a kind of event as the pages know it, and in a few words.
 func eventWords(kind string) (string, string) {
 	switch kind {
@@ -96,9 +103,9 @@ func eventWords(kind string) (string, string) {
 	case "split":
 		return "resubmitted", "Split into smaller jobs"
 	case "retry":
-		return "resubmitted", "Failures tried again"
+		return "resubmitted", retriedTitle
 	case "resubmit":
-		return "resubmitted", "Submitted again by a person"
+		return "resubmitted", againTitle
 	case "cancel_asked":
 		return "cancel", "Cancel asked for"
 	case "cancel_called":
@@ -114,7 +121,7 @@ func eventWords(kind string) (string, string) {
 	case "woken":
 		return "wake", "Woken"
 	case "settled":
-		return "settled", "Settled"
+		return "settled", settledTitle
 	case "given_up":
 		return "given_up", "Given up"
 	}

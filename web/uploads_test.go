@@ -66,6 +66,9 @@ func TestUploadsAreBounded(t *testing.T) {
 	v.wantAt(send("small.csv", "https://a.test/2"), "/preflights/2")
 	others.release()
 	v.wantAt(send("large.csv", large), "/preflights/3")
+	if n := b.id(t, `SELECT count(*) FROM preflights WHERE name = 'one' AND id = 1 OR name = 'small' AND id = 2`); n != 2 {
+		t.Errorf("%d of two lists are named after their file", n)
+	}
 	if free := b.server.uploads.budget.free; free != maxUploads {
 		t.Errorf("free after all: got %d, want %d", free, maxUploads)
 	}

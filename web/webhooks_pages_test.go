@@ -206,7 +206,7 @@ func TestSentOnePage(t *testing.T) {
 		t.Fatalf("got %d to %q, want 303 to %q", got.status, got.header.Get("Location"), want)
 	}
 	page := v.get(sentPath(id, s.batch))
-	if text := page.text("[data-testid=hops]"); !inOrder(text, "Submitted", "Accepted", "Delivery received", "Verified", "by version 3", "Settled", "by webhook", "Stored") {
+	if text := page.text("[data-testid=hops]"); !inOrder(text, "Submitted", "Accepted", "Delivery received", "Verified", "by version 3", "Stored", "Settled", "by webhook") {
 		t.Errorf("hops: got %q", text)
 	}
 	watched := v.watch(sentPath(id, s.batch) + "/live")
@@ -307,18 +307,18 @@ func TestHops(t *testing.T) {
 		ended   bool
 	}{
 		"not sent for long":      {sent, nil, nil, "d l! a a a a", false},
-		"refused by the vendor":  {refused, nil, nil, "d f! a a a f", true},
+		"refused by the vendor":  {refused, nil, nil, "d f! a a f a", true},
 		"just accepted":          {fresh, nil, nil, "d d w a a a", false},
 		"all the way":            {polled, []store.TestDelivery{good}, nil, "d d d d d d", true},
-		"delivered, not settled": {accepted, []store.TestDelivery{good}, nil, "d d d d l! a", false},
+		"delivered, not settled": {accepted, []store.TestDelivery{good}, nil, "d d d d a l!", false},
 		"nothing came":           {waitedFor, nil, nil, "d d f! a d d", true},
 		"nothing came yet":       {polled, nil, nil, "d d l! a d d", false},
 		"a stranger came":        {waitedFor, nil, []store.TestDelivery{stranger}, "d d f! a d d", true},
 		"not verified":           {waitedFor, nil, []store.TestDelivery{bad}, "d d d f! d d", true},
 		"not verified yet":       {polled, nil, []store.TestDelivery{bad}, "d d d f! d d", false},
 		"verified at last":       {polled, []store.TestDelivery{good}, []store.TestDelivery{bad}, "d d d d d d", true},
-		"the page failed":        {failed, nil, nil, "d d n n d f", true},
-		"its page alone failed":  {told, []store.TestDelivery{good}, nil, "d d d d d f", true},
+		"the page failed":        {failed, nil, nil, "d d n n f d", true},
+		"its page alone failed":  {told, []store.TestDelivery{good}, nil, "d d d d f d", true},
 	} {
 		tr := &trail{hook: hook, job: &c.job, came: c.came, refused: c.refused, now: now, address: "https://desk.example/"}
 		var got []string

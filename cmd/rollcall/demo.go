@@ -63,11 +63,16 @@ func (c *demoCmd) Run(ctx context.Context, a *app) error {
 // quietly is the log of a demo. Its terminal is for the progress, and its faults are on purpose: unless more is asked
 // for than by default, only errors are logged.
 func quietly(a *app) *slog.Logger {
-	config := *a.config
+	return newLogger(a.err, a.config.loggedFrom("error"))
+}
+
+// loggedFrom is the settings with another least level of the log than the default, unless one was chosen.
+func (c *Config) loggedFrom(level string) *Config {
+	config := *c
 	if config.LogLevel == "info" {
-		config.LogLevel = "error"
+		config.LogLevel = level
 	}
-	return newLogger(a.err, &config)
+	return &config
 }
 
 // show submits the batches, follows them to their end, and says what came of them.

@@ -32,9 +32,12 @@ func (a *app) withDatabase(ctx context.Context, do func(context.Context, *stack)
 	return errors.Join(err, s.close(ctx))
 }
 
-// withStore is withDatabase with a store on the present schema.
+// withStore is withDatabase with a store on the present schema. It is for commands whose terminal is for what they say:
+// unless more is asked for than by default, only warnings and errors are logged.
 func (a *app) withStore(ctx context.Context, do func(context.Context, *stack) error) error {
-	return a.withDatabase(ctx, func(ctx context.Context, s *stack) error {
+	quiet := *a
+	quiet.log = newLogger(a.err, a.config.loggedFrom("warn"))
+	return quiet.withDatabase(ctx, func(ctx context.Context, s *stack) error {
 		if err := s.openStore(ctx); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type preflightCmd struct {
 // readFlags say how a file of URLs is read.
 type readFlags struct {
 	Format         string `default:"auto" enum:"auto,txt,csv,jsonl,sitemap" help:"What the file is: ${enum}."`
-	Delimiter      string `placeholder:"," help:"Delimiter of a CSV: , ; | or tab."`
+	Delimiter      string `placeholder:"CHAR" help:"Delimiter of a CSV: , ; | or tab. Default: the one it has."`
 	Header         *bool  `negatable:"" help:"The first record of a CSV names the columns."`
 	URLColumn      string `name:"url-column" placeholder:"NAME" help:"Name, or number from 1, of the column or field with the URLs."`
 	Charset        string `placeholder:"NAME" help:"Character set: utf-8, utf-16le, windows-1252, iso-8859-15, shift_jis and what else browsers know."`

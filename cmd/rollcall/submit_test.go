@@ -46,6 +46,9 @@ func TestSubmitCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &said); err != nil {
 		t.Fatal(err)
 	}
+	if got.errOut != "" {
+		t.Errorf("beside what it says, submit logs %q", got.errOut)
+	}
 	want := submittedFile{Lines: 4, Submitted: 4, Accepted: 1, Fixed: 1, Duplicate: 1, Invalid: 1, Requests: 2, Jobs: 1, BatchID: 1}
 	if said != want {
 		t.Errorf("got %+v, want %+v", said, want)
