@@ -61,15 +61,15 @@ const arriveSQL = `WITH g AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2
 	FROM g LEFT JOIN known k ON k.vendor_job_id = g.job LEFT JOIN fresh f ON f.vendor_job_id = g.job
 		LEFT JOIN woken w ON w.id = k.id`
 
-// JobTask is how tasks about jobs are written down for River; the zero value is
-// none. River's documentation calls the members by the same names.
+// JobTask is how the tasks about jobs are written down for River; the zero value
+// adds none.
 type JobTask struct {
 	Kind, Queue string
 	MaxAttempts int16
-	// States are those in which a task keeps a second one for its job away, as
+	// States are those in which a task keeps a second one for its job away, in
 	// River's bits.
 	States byte
-	// Topic is told that there are new ones, unless it is empty.
+	// Notify is what River's topic of new tasks is told; nothing when empty.
 	Notify string
 }
 
