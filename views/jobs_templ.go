@@ -503,10 +503,7 @@ func jobNote(row JobRow) templ.Component {
 }
 
 func jobText(ctx context.Context, row JobRow) string {
-	size := Counted(ctx, row.RollCall.Accepted, "%s URL", "%s URLs")
-	if row.Kind == "crawl" {
-		size = Counted(ctx, row.RollCall.Accepted, "%s page", "%s pages")
-	}
+	size := jobSize(ctx, row)
 	kind := tr(ctx, kindText(row.Kind))
 	switch row.Origin {
 	case "retry":
@@ -516,6 +513,18 @@ func jobText(ctx context.Context, row JobRow) string {
 	default:
 		return Textf(ctx, "%s, %s", kind, size)
 	}
+}
+
+// jobSize is what a job was made for, also once other jobs carry some of it; of a crawl what it found so far.
+func jobSize(ctx context.Context, row JobRow) string {
+	if row.Kind == "crawl" {
+		return Counted(ctx, row.RollCall.Accepted, "%s page", "%s pages")
+	}
+	size := Counted(ctx, row.URLs, "%s URL", "%s URLs")
+	if over := Known(row.URLs.N - row.RollCall.Accepted.N); row.RollCall.Accepted.Known && over.N > 0 {
+		return Textf(ctx, "%s, %s", size, Counted(ctx, over, "%s of them taken over", "%s of them taken over"))
+	}
+	return size
 }
 
 func flags(words []string) templ.Component {
@@ -543,7 +552,7 @@ func flags(words []string) templ.Component {
 			var templ_7745c5c3_Var31 string
 			templ_7745c5c3_Var31, templ_7745c5c3_Err = templruntime.NewAttributeExpression(each).Resolve(ctx)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 97, Col: 47}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 106, Col: 47}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var31)
 			if templ_7745c5c3_Err != nil {
@@ -564,7 +573,7 @@ func flags(words []string) templ.Component {
 			var templ_7745c5c3_Var32 string
 			templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(tr(ctx, flagText(each)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 97, Col: 104}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/jobs.templ`, Line: 106, Col: 104}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 			if templ_7745c5c3_Err != nil {
