@@ -294,8 +294,8 @@ const overflow = `(() => {
 // tall lists the links of lists, and the headings, that take more than three lines, whatever URL they show.
 const tall = `[...document.querySelectorAll(".table th.url a, .found-title a, .found-url, .url-head")].filter((e) => e.getBoundingClientRect().height > 3.5 * parseFloat(getComputedStyle(e).lineHeight)).map((e) => e.outerHTML.slice(0, 120))`
 
-// ragged lists the tables whose URLs don't begin below each other, whether or not their row has a box to tick.
-const ragged = `[...document.querySelectorAll("table")].filter((e) => new Set([...e.querySelectorAll("th.url .ticked > a")].map((a) => Math.round(a.getBoundingClientRect().left))).size > 1).map((e) => e.dataset.testid)`
+// ragged lists the tables whose names don't begin below each other, whether or not their row has a box to tick.
+const ragged = `[...document.querySelectorAll("table")].filter((e) => new Set([...e.querySelectorAll(".ticked > :last-child")].map((a) => Math.round(a.getBoundingClientRect().left))).size > 1).map((e) => e.dataset.testid ?? "")`
 
 // settled waits, three seconds at most, until the page has followed its window, and says in which theme it stands.
 const settled = `new Promise((done) => {
@@ -320,7 +320,7 @@ func (o *tab) check(t *testing.T, name string) {
 		t.Errorf("%s: higher than three lines: %s", name, element)
 	}
 	for _, table := range evaluate[[]string](t, o, ragged) {
-		t.Errorf("%s: URLs of the table of %s don't begin below each other", name, table)
+		t.Errorf("%s: names in the table %q don't begin below each other", name, table)
 	}
 	o.screenshot(t, name)
 	found := evaluate[string](t, o, `axe.run(Object.assign({iframes: false}, `+o.size.axe+`)).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => n.html + " " + (n.any[0]?.message ?? n.failureSummary))}))))`)

@@ -199,12 +199,12 @@ func tabs() views.ItemTabs {
 
 func jobRows() []views.JobRow {
 	return []views.JobRow{
-		{ID: "106", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "batch", State: "accepted", RollCall: rollCall(0, 0, 0, 0, 45, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Flags: []string{"overdue"}, Vendor: views.VendorReport{Status: "processing", Total: views.Known(2000), Completed: views.Known(1650), Failed: views.Known(9)}},
-		{ID: "105", Kind: "batch", State: "calling", RollCall: rollCall(0, 0, 0, 0, 4, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Origin: "resubmit"},
-		{ID: "104", VendorID: "x", Kind: "batch", State: "settled", Origin: "retry", Net: "webhook", RollCall: rollCall(0, 0, 2, 0, 0, nets(48, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute), SettledAt: before(40 * time.Second)},
-		{ID: "103", VendorID: "x", Kind: "batch", State: "settled", Net: "reconcile", RollCall: rollCall(0, 0, 0, 0, 0, nets(0, 0, 50, 0, 0)), CreatedAt: before(3 * time.Minute), SettledAt: before(10 * time.Second), Flags: []string{"superseded", "MISNUMBERED"}},
-		{ID: "102", Kind: "batch", State: "uncertain", RollCall: rollCall(0, 0, 0, 0, 50, nets(0, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute)},
-		{ID: "101", Kind: "batch", State: "refused", Error: "422: " + hostile, RollCall: rollCall(0, 0, 50, 0, 0, nets(0, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute)},
+		{ID: "106", VendorID: "b7d0c7f2-5c3e-4f4c-8a57-0d7f3f9b2d11", Kind: "batch", State: "accepted", URLs: views.Known(45), RollCall: rollCall(0, 0, 0, 0, 45, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Flags: []string{"overdue"}, Vendor: views.VendorReport{Status: "processing", Total: views.Known(2000), Completed: views.Known(1650), Failed: views.Known(9)}},
+		{ID: "105", Kind: "batch", State: "calling", URLs: views.Known(4), RollCall: rollCall(0, 0, 0, 0, 4, nets(0, 0, 0, 0, 0)), CreatedAt: before(2 * time.Minute), Origin: "resubmit"},
+		{ID: "104", VendorID: "x", Kind: "batch", State: "settled", Origin: "retry", Net: "webhook", URLs: views.Known(51), RollCall: rollCall(0, 0, 2, 0, 0, nets(48, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute), SettledAt: before(40 * time.Second)},
+		{ID: "103", VendorID: "x", Kind: "batch", State: "settled", Net: "reconcile", URLs: views.Known(50), RollCall: rollCall(0, 0, 0, 0, 0, nets(0, 0, 50, 0, 0)), CreatedAt: before(3 * time.Minute), SettledAt: before(10 * time.Second), Flags: []string{"superseded", "MISNUMBERED"}},
+		{ID: "102", Kind: "batch", State: "uncertain", URLs: views.Known(50), RollCall: rollCall(0, 0, 0, 0, 50, nets(0, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute)},
+		{ID: "101", Kind: "batch", State: "refused", Error: "422: " + hostile, URLs: views.Known(50), RollCall: rollCall(0, 0, 50, 0, 0, nets(0, 0, 0, 0, 0)), CreatedAt: before(3 * time.Minute)},
 	}
 }
 

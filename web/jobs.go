@@ -19,7 +19,7 @@ func jobRowsOf(jobs []store.JobRow) []views.JobRow {
 		j := &jobs[i]
 		rows[i] = views.JobRow{
 			ID: idText(j.ID), VendorID: j.VendorID(), Kind: string(j.Kind), State: string(j.State),
-			Net: string(orZero(j.SettleNet)), RollCall: answers(&j.Answers), CreatedAt: j.CreatedAt,
+			Net: string(orZero(j.SettleNet)), URLs: views.Known(int64(j.URLCount)), RollCall: answers(&j.Answers), CreatedAt: j.CreatedAt,
 			SettledAt: orZero(j.EndedAt), Flags: jobFlags(&j.Job), Error: jobError(&j.Job),
 			NextPollAt: orZero(j.NextPollAt), Origin: string(j.Origin), MayCancel: mayCancel(&j.Job),
 			Vendor: vendorReport(&j.Job),

@@ -201,6 +201,10 @@ func TestItemTellsItsLineage(t *testing.T) {
 	if jobs := v.get("/batches/" + idText(s.batch)).text("[data-testid=jobs] tbody"); !inOrder(jobs, "Job 3", "resubmitted", "Job 2", "tried again", "Job 1") || strings.Count(jobs, "resubmitted") != 1 {
 		t.Errorf("jobs: got %q, want who sent them again told apart", jobs)
 	}
+	b.exec(t, `UPDATE items SET current_job_id = 3 WHERE id = $1`, item)
+	if jobs := v.get("/batches/" + idText(s.batch)).text("[data-testid=jobs] tbody"); !strings.Contains(jobs, "Job 1 Batch, 4 URLs, 1 of them taken over") {
+		t.Errorf("jobs: got %q, want what the first was made for", jobs)
+	}
 	if waiting := v.get("/items/" + idText(s.items[2])); waiting.doc.Find("[data-live]").Length() != 1 || waiting.doc.Find("a[href^='/resubmit']").Length() != 0 {
 		t.Error("an outstanding item doesn't follow, or can be resubmitted")
 	}

@@ -198,7 +198,7 @@ func (b *bench) schedulePresses(t *testing.T, v *visitor, path string) {
 	if got := v.submit(path+"/change", form); got.status != http.StatusSeeOther {
 		t.Errorf("change: got %d, %s", got.status, got.text("#error-summary"))
 	}
-	if got := v.get("/schedules"); !strings.Contains(got.text("[data-testid=schedules]"), "Yours") || !strings.Contains(got.text("[data-testid=schedules]"), "5 4 * * SUN") {
+	if got := v.get("/schedules"); got.doc.Find(".facts a[href='/batches']").Length() != 1 || !strings.Contains(got.text("[data-testid=schedules]"), "Yours") || !strings.Contains(got.text("[data-testid=schedules]"), "5 4 * * SUN") {
 		t.Errorf("the list has %s", got.text("[data-testid=schedules]"))
 	}
 	b.exec(t, `UPDATE schedules SET next_at = now() - interval '1 hour'`)
