@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 )
 
@@ -56,8 +55,7 @@ const arriveSQL = `WITH g AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2
 		SELECT g.webhook, g.at, CASE WHEN g.leads AND f.vendor_job_id IS NOT NULL THEN 'accepted' ELSE 'duplicate' END,
 			g.status, g.event, g.job, g.vendor, g.version, g.form, g.source, g.micros, g.headers, g.body, g.size
 		FROM g LEFT JOIN fresh f ON f.vendor_job_id = g.job ORDER BY g.n)
-	SELECT g.n, coalesce(k.id, 0), g.leads AND f.vendor_job_id IS NOT NULL, g.leads AND w.id IS NOT NULL,
-		(SELECT pg_notify(current_schema() || '.river_insert', $20)::text FROM tasks WHERE $20 <> '' LIMIT 1)
+	SELECT g.n, coalesce(k.id, 0), g.leads AND f.vendor_job_id IS NOT NULL, g.leads AND w.id IS NOT NULL
 	FROM g LEFT JOIN known k ON k.vendor_job_id = g.job LEFT JOIN fresh f ON f.vendor_job_id = g.job
 		LEFT JOIN woken w ON w.id = k.id`
 
@@ -69,21 +67,18 @@ type JobTask struct {
 	// States are those in which a task keeps a second one for its job away, in
 	// River's bits.
 	States byte
-	// Notify is what River's topic of new tasks is told; nothing when empty.
-	Notify string
 }
 
 // Arrive writes a group of verified deliveries: the processed event of each
 // vendor job that had none, the deliveries with their verdict, and the wake of
 // the jobs that are known, with its line in the timeline and its task. It is one
-// statement, which commits by itself.
-func (s *Store) Arrive(ctx context.Context, group []*Arrival, task JobTask, now time.Time) error {
-	_, err := arrive(ctx, s.planned, group, task, now)
-	return err
+// statement, which commits by itself. It returns the jobs that it woke.
+func (s *Store) Arrive(ctx context.Context, group []*Arrival, task JobTask, now time.Time) ([]int64, error) {
+	return arrive(ctx, s.planned, group, task, now)
 }
 
-// Arrive is Store.Arrive within a transaction and without the tasks: it returns
-// the jobs that it woke, for each of which the caller adds one.
+// Arrive is Store.Arrive within a transaction and without the tasks: for each of
+// the jobs that it returns the caller adds one.
 func (t Tx) Arrive(ctx context.Context, group []*Arrival, now time.Time) ([]int64, error) {
 	if err := t.plannedOnce(ctx); err != nil {
 		return nil, err
@@ -102,7 +97,7 @@ func arrive(ctx context.Context, db querier, group []*Arrival, task JobTask, now
 	}
 	rows, err := db.QueryContext(ctx, arriveSQL,
 		c.webhook, c.at, c.status, c.event, c.job, c.vendorID, c.version, c.form, c.by, c.micros, c.headers, c.body, c.size, leads, now,
-		task.Kind, task.Queue, task.MaxAttempts, int32(task.States), task.Notify)
+		task.Kind, task.Queue, task.MaxAttempts, int32(task.States))
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -112,8 +107,7 @@ func arrive(ctx context.Context, db querier, group []*Arrival, task JobTask, now
 		var n int
 		var job int64
 		var first, wakes bool
-		var notified sql.NullString
-		if err := rows.Scan(&n, &job, &first, &wakes, &notified); err != nil {
+		if err := rows.Scan(&n, &job, &first, &wakes); err != nil {
 			return nil, translate(err)
 		}
 		group[n-1].judge(job, first)

@@ -218,10 +218,9 @@ func TestArriveTellsFirstFromDuplicate(t *testing.T) {
 		for i, id := range ids {
 			group[i] = &store.Arrival{Delivery: store.Delivery{VendorJobID: id, ReceivedAt: time.Now(), Headers: []byte{}, Body: []byte{}, Status: 200}}
 		}
-		inTx(t, s, func(ctx context.Context, tx store.Tx) error {
-			_, err := tx.Arrive(ctx, group, time.Now())
-			return err
-		})
+		if _, err := s.Arrive(t.Context(), group, store.JobTask{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
 		var out []string
 		for _, a := range group {
 			out = append(out, string(a.Verdict))

@@ -90,7 +90,7 @@ func TestStepsStandAroundEachCommit(t *testing.T) {
 	s.wantSeen("Queries.SetSetting.commit.before=1", "Queries.SetSetting.commit.after=2")
 	s.look = `SELECT count(*)::text FROM deliveries`
 	group := []*store.Arrival{{Delivery: store.Delivery{VendorJobID: "a", ReceivedAt: time.Now(), Headers: []byte{}, Body: []byte{}, Status: 200}}}
-	if err := s.Arrive(t.Context(), group, store.JobTask{}, time.Now()); err != nil {
+	if _, err := s.Arrive(t.Context(), group, store.JobTask{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	s.wantSeen("Store.Arrive.commit.before=0", "Store.Arrive.commit.after=1")

@@ -1,11 +1,6 @@
 package views
 
-import (
-	"context"
-	"encoding/json"
-
-	"github.com/a-h/templ"
-)
+import "context"
 
 // scriptText is a text that the scripts of package static put into pages. They
 // put its values where each %s stands.
@@ -30,19 +25,11 @@ func scriptTexts() []scriptText {
 	}
 }
 
-// scriptData hands the scripts their texts in the page's language; in English
-// they have them.
-func scriptData(ctx context.Context) templ.Attributes {
-	if languageOf(ctx) == English {
-		return nil
-	}
+// forScripts are the scripts' texts in the page's language, by the English ones.
+func forScripts(ctx context.Context) map[string]string {
 	texts := map[string]string{}
 	for _, each := range scriptTexts() {
 		texts[each.english] = tr(ctx, each.english)
 	}
-	encoded, err := json.Marshal(texts)
-	if err != nil {
-		return nil // Cannot happen: a map of texts always encodes.
-	}
-	return templ.Attributes{"data-texts": string(encoded)}
+	return texts
 }

@@ -14,7 +14,7 @@ import (
 // Config is filled by parse, checked by Check and not changed afterwards.
 type Config struct {
 	DatabaseURL         string   `group:"Database" env:"DATABASE_URL" secret:"" help:"Postgres to use, as a postgres:// URL. Empty: a private Postgres is started in the data folder."`
-	DatabaseConnections int      `group:"Database" env:"ROLLCALL_DATABASE_CONNECTIONS" default:"20" help:"Connections one process opens at most."`
+	DatabaseConnections int      `group:"Database" env:"ROLLCALL_DATABASE_CONNECTIONS" default:"20" help:"Connections one process opens at most; 6 or more."`
 	DataDir             dataPath `group:"Database" env:"ROLLCALL_DATA_DIR" help:"Folder for the private Postgres and the secret key. Empty: /var/lib/rollcall for root, else $$XDG_DATA_HOME/rollcall or ~/.local/share/rollcall."`
 	PostgresBin         string   `group:"Database" env:"ROLLCALL_POSTGRES_BIN" help:"Folder of the postgres and initdb programs for the private Postgres. Empty: looked for in the usual places."`
 

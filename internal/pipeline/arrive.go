@@ -22,12 +22,16 @@ func newArrivals(p *Pipeline) *groupCommit[*store.Arrival] {
 // and fills in the verdicts. After the commit it looks for jobs whose 202 was
 // recorded meanwhile.
 func (p *Pipeline) arrive(ctx context.Context, arrivals []*store.Arrival) error {
-	p.timed(arrivals)
+	p.noteMicros(arrivals)
 	if p.cfg.PlainArrivals {
 		return p.arrivePlainly(ctx, arrivals)
 	}
-	if err := p.store.Arrive(ctx, arrivals, p.queue.settleTask(p.now()), p.now()); err != nil {
+	woken, err := p.store.Arrive(ctx, arrivals, settleTask(), p.now())
+	if err != nil {
 		return err
+	}
+	if len(woken) > 0 {
+		p.queue.tell()
 	}
 	p.claimArrived(ctx, arrivals)
 	return nil
@@ -50,8 +54,8 @@ func (p *Pipeline) arrivePlainly(ctx context.Context, arrivals []*store.Arrival)
 	return nil
 }
 
-// timed notes how long each was on its way here.
-func (p *Pipeline) timed(arrivals []*store.Arrival) {
+// noteMicros notes how long each was on its way here.
+func (p *Pipeline) noteMicros(arrivals []*store.Arrival) {
 	now := p.now()
 	for _, a := range arrivals {
 		a.Micros = now.Sub(a.ReceivedAt).Microseconds()

@@ -50,29 +50,30 @@ type envelope struct{ jobID, event, deliveryID string }
 // maxDepth of a path keeps a setting from walking far.
 const maxDepth = 8
 
-// object is the members of a JSON object; of two with one name the last counts.
-type object map[string]gjson.Result
-
 // readObject reads a text that is a JSON object. It is read twice: gjson takes
 // what is no JSON for some, and encoding/json, which doesn't, would read each
 // part again for each member in it.
-func readObject(text []byte) (object, bool) {
+func readObject(text []byte) (gjson.Result, bool) {
 	if !json.Valid(text) {
-		return nil, false
+		return gjson.Result{}, false
 	}
-	return membersOf(gjson.ParseBytes(text))
+	root := gjson.ParseBytes(text)
+	return root, root.IsObject()
 }
 
-func membersOf(value gjson.Result) (object, bool) {
-	if !value.IsObject() {
-		return nil, false
+// memberOf is an object's member; of two with one name the last counts. It keeps
+// nothing of the others: bodies are read before anybody knows who sent them.
+func memberOf(value gjson.Result, name string) gjson.Result {
+	var found gjson.Result
+	if value.IsObject() {
+		value.ForEach(func(key, member gjson.Result) bool {
+			if key.Str == name {
+				found = member
+			}
+			return true
+		})
 	}
-	out := object{}
-	value.ForEach(func(name, member gjson.Result) bool {
-		out[name.Str] = member
-		return true
-	})
-	return out, true
+	return found
 }
 
 // readEnvelope finds the job and event of a verified body.
@@ -92,7 +93,7 @@ func (f FieldSettings) readEnvelope(body []byte) (envelope, error) {
 }
 
 // firstText is the first path that leads to a text or a whole number.
-func firstText(root object, paths []string) string {
+func firstText(root gjson.Result, paths []string) string {
 	for _, path := range paths {
 		if s := textAt(root, strings.SplitN(path, ".", maxDepth)); s != "" {
 			return s
@@ -101,20 +102,15 @@ func firstText(root object, paths []string) string {
 	return ""
 }
 
-func textAt(node object, path []string) string {
-	member, ok := node[path[0]]
-	if !ok {
-		return ""
+func textAt(node gjson.Result, path []string) string {
+	for _, name := range path {
+		node = memberOf(node, name)
 	}
-	if len(path) > 1 {
-		next, _ := membersOf(member)
-		return textAt(next, path[1:])
-	}
-	switch member.Type {
+	switch node.Type {
 	case gjson.String:
-		return strings.TrimSpace(strings.ToValidUTF8(member.Str, "\uFFFD"))
+		return strings.TrimSpace(strings.ToValidUTF8(node.Str, "\uFFFD"))
 	case gjson.Number:
-		return member.Raw
+		return node.Raw
 	case gjson.Null, gjson.False, gjson.True, gjson.JSON:
 	}
 	return ""

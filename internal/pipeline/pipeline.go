@@ -247,6 +247,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	p.completions.start(&p.loops)
 	p.refused.start(&p.loops)
 	p.loops.Go(func() { p.flushLoop(loopCtx) })
+	p.loops.Go(func() { p.tellLoop(loopCtx) })
 	if p.cfg.OnlySubmit {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -91,9 +90,6 @@ func active() []rivertype.JobState {
 	}
 }
 
-// activeBits are active as River writes them.
-const activeBits = 1<<0 | 1<<4 | 1<<6 | 1<<7
-
 // unended are active and retryable: of what the sweep asks for every few
 // seconds, tasks that wait for their retry would pile up.
 func unended() []rivertype.JobState { return append(active(), rivertype.JobStateRetryable) }
@@ -102,7 +98,7 @@ func unended() []rivertype.JobState { return append(active(), rivertype.JobState
 type queue struct {
 	client *river.Client[*sql.Tx]
 	db     *sql.DB
-	told   atomic.Int64 // When the queue was last told of a task that it did not add itself, in Unix nanoseconds.
+	added  chan struct{} // Somebody else than River added tasks of which the workers were not told yet.
 }
 
 func newQueue(p *Pipeline) (*queue, error) {
@@ -157,7 +153,7 @@ func newQueue(p *Pipeline) (*queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
-	return &queue{client: client, db: p.store.SQL()}, nil
+	return &queue{client: client, db: p.store.SQL(), added: make(chan struct{}, 1)}, nil
 }
 
 // reindexed are the indexes of tasks that River builds anew each night: those
@@ -230,19 +226,6 @@ func (q *queue) dispatch(ctx context.Context, tx store.Tx, jobs []*store.Job, at
 // settle adds a settle task for each woken job that has none under way.
 func (q *queue) settle(ctx context.Context, tx store.Tx, jobIDs []int64) error {
 	return q.settleLive(ctx, tx, forEach(jobIDs, queueSettle, active(), func(id int64) river.JobArgs { return settleArgs{JobID: id} }))
-}
-
-// settleTask is the task that settle adds, for a statement that adds it itself
-// and tells the queue of it. River tells a queue of new tasks once in a cooldown
-// at most, as here: its workers look again after one. A clock that stands still or
-// went back has it told each time.
-func (q *queue) settleTask(now time.Time) store.JobTask {
-	task := store.JobTask{Kind: settleArgs{}.Kind(), Queue: queueSettle, MaxAttempts: maxAttempts, States: activeBits}
-	at, last := now.UnixNano(), q.told.Load()
-	if (at <= last || at-last >= int64(fetchCooldown)) && q.told.CompareAndSwap(last, at) {
-		task.Notify = `{"queue": "` + queueSettle + `"}`
-	}
-	return task
 }
 
 // sync adds the tasks that make items' sync calls.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"rollcall/store"
@@ -66,7 +67,7 @@ func (p *Pipeline) Receive(ctx context.Context, in Incoming) Answer {
 func (p *Pipeline) signed(in Incoming) signedRequest {
 	return signedRequest{
 		signature: in.Header.Get(p.cfg.Signature.Header), deliveryID: in.Header.Get(p.cfg.Signature.DeliveryHeader),
-		timestamp: func() string { return timestampOf(in.Body) }, body: in.Body,
+		timestamp: sync.OnceValue(func() string { return timestampOf(in.Body) }), body: in.Body,
 	}
 }
 

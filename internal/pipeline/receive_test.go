@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"rollcall/internal/pipeline"
 	"rollcall/internal/sandbox"
 	"rollcall/store"
@@ -272,13 +274,15 @@ func TestLongestJobIDIsTakenUpWhole(t *testing.T) {
 
 // TestTaskOfAnArrivalIsAsRiverWritesIt: the statement that keeps a delivery adds
 // the row that River would add, neither adds a second one beside the other's,
-// and one that waits behind live work is brought forward.
+// and one that waits behind live work is brought forward. The workers are told of
+// it, whatever came right before.
 func TestTaskOfAnArrivalIsAsRiverWritesIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) { c.OnlySubmit = true }})
 	name := r.newWebhook("extract_completed")
 	r.benchJobs("row", 2)
 	jobs := []int64{r.number(`SELECT min(id) FROM jobs`), r.number(`SELECT max(id) FROM jobs`)}
+	told := r.listen("river_insert")
 	deliver := func(n int) {
 		body := envelopeFor("extract_completed", fmt.Sprint("row-", n))
 		if a := r.pipe.Receive(t.Context(), signedDelivery(name, "extract_completed", testSecret, body)); a.Verdict != store.VerdictAccepted {
@@ -294,7 +298,11 @@ func TestTaskOfAnArrivalIsAsRiverWritesIt(t *testing.T) {
 		return r.text(`SELECT string_agg((to_jsonb(t) - '{id,args,unique_key,created_at,scheduled_at}'::text[])::text, ' and ')
 			FROM river_job t WHERE args = jsonb_build_object('job_id', $1::bigint)`, jobs[n-1])
 	}
+	deliver(99) // Nobody's.
 	deliver(1)
+	if got, want := told(), `{"queue": "settle"}`; got != want {
+		t.Errorf("workers were told %q, want %q", got, want)
+	}
 	byRiver(2)
 	want := task(2)
 	if got := task(1); got != want {
@@ -308,5 +316,28 @@ func TestTaskOfAnArrivalIsAsRiverWritesIt(t *testing.T) {
 	}
 	if got := r.number(`SELECT count(*) FROM river_job`); got != 2 {
 		t.Errorf("got %d tasks, want one for each job", got)
+	}
+}
+
+// listen hears what is told to a topic of River's from now on, one notice a call.
+func (r *rig) listen(topic string) func() string {
+	r.t.Helper()
+	conn, err := pgx.Connect(r.t.Context(), r.dsn)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(r.t.Context())) })
+	if _, err := conn.Exec(r.t.Context(), `LISTEN `+pgx.Identifier{"public." + topic}.Sanitize()); err != nil {
+		r.t.Fatal(err)
+	}
+	return func() string {
+		r.t.Helper()
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+		defer cancel()
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			r.t.Fatalf("no notice came: %v", err)
+		}
+		return n.Payload
 	}
 }

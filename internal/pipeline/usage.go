@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/tidwall/gjson"
 
 	"rollcall/internal/geonode"
 	"rollcall/store"
@@ -211,7 +212,7 @@ func (f FieldSettings) readQuota(body []byte, u *Usage) {
 }
 
 // countAt is the first path that leads to a whole number.
-func countAt(root object, paths []string) *int64 {
+func countAt(root gjson.Result, paths []string) *int64 {
 	for _, path := range paths {
 		var n geonode.Count
 		text := textAt(root, strings.SplitN(path, ".", maxDepth))
