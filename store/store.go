@@ -86,7 +86,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	once := cfg.Copy()
 	once.MaxConns = plannedConns
-	plannedPool, planned, err := open(ctx, once, c, jitOff+", "+planSettings(false))
+	plannedPool, planned, err := open(ctx, once, c, jitOff+", "+connectionPlans)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -150,11 +150,12 @@ func (t Tx) SQL() *sql.Tx { return t.tx.Tx }
 // jitOff: compiling a plan takes longer than any of ours takes to run.
 const jitOff = `set_config('jit', 'off', false)`
 
-// planSettings are those under which statements with parameters are planned
-// once, of a connection or of a transaction alone; see Tx.plannedOnce.
-func planSettings(transaction bool) string {
-	return fmt.Sprintf(`set_config('plan_cache_mode', 'force_generic_plan', %[1]t), set_config('enable_seqscan', 'off', %[1]t)`, transaction)
-}
+// Settings under which statements with parameters are planned once: of a
+// transaction, see Tx.plannedOnce, and of a connection.
+const (
+	transactionPlans = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+	connectionPlans  = `set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false)`
+)
 
 // plannedOnce has the statements with parameters that follow in this
 // transaction planned once a connection. Postgres would plan those that take
@@ -162,14 +163,14 @@ func planSettings(transaction bool) string {
 // expects, and that takes longer than to run them. Whatever their tables held at
 // that moment, they look rows up by index.
 func (t Tx) plannedOnce(ctx context.Context) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `SELECT `+planSettings(true))
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT `+transactionPlans)
 	return translate(err)
 }
 
 // Shared is plannedOnce for a transaction that many share: it fails rather than
 // wait longer than a moment for whoever holds a row of one of them.
 func (t Tx) Shared(ctx context.Context) error {
-	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+planSettings(true))
+	_, err := t.tx.Tx.ExecContext(ctx, `SELECT set_config('lock_timeout', '1s', true), `+transactionPlans)
 	return translate(err)
 }
 
