@@ -1141,6 +1141,21 @@ ALTER TABLE public.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.vendor_clock (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    ahead_ms bigint NOT NULL
+);
+
+ALTER TABLE public.vendor_clock ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.vendor_clock_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.webhook_secrets (
     webhook_id bigint NOT NULL,
     version integer NOT NULL,
@@ -1373,6 +1388,9 @@ ALTER TABLE ONLY public.sync_calls
 
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.vendor_clock
+    ADD CONSTRAINT vendor_clock_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.webhook_secrets
     ADD CONSTRAINT webhook_secrets_pkey PRIMARY KEY (webhook_id, version);
@@ -1627,6 +1645,8 @@ CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
 CREATE INDEX sync_calls_open_idx ON public.sync_calls USING btree (created_at) WHERE (ended_at IS NULL);
 
 CREATE UNIQUE INDEX users_name_key ON public.users USING btree (lower(name));
+
+CREATE INDEX vendor_clock_at_idx ON public.vendor_clock USING btree (at);
 
 CREATE TRIGGER audit_log_is_not_emptied BEFORE TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION public.audit_log_is_written_once();
 

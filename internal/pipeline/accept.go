@@ -98,7 +98,7 @@ func (p *Pipeline) meetHeld(ctx context.Context, all []*store.Acceptance) {
 // recordAccepted writes down the vendor's answer to a call, in a commit that it
 // shares or, if that fails, in its own.
 func (p *Pipeline) recordAccepted(ctx context.Context, job *store.Job, yes accepted) error {
-	p.clock.note(yes.date, p.now())
+	p.hearClock(ctx, yes.date)
 	together := &accepting{Acceptance: p.acceptance(ctx, job, yes)}
 	err := p.acceptances.commit(ctx, together)
 	// The wait for that may have taken all of the time.

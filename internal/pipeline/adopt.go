@@ -180,21 +180,41 @@ func calledAt(job *store.Job) time.Time {
 	return job.CreatedAt
 }
 
-// vendorCalledAt is when the vendor may have taken the job's call, at first and
-// at last, by its own clock: as the caller knew that clock then, and as it is known now. Either
-// clock may have been put right in between, ours or the vendor's.
-func (p *Pipeline) vendorCalledAt(job *store.Job) (time.Time, time.Time) {
-	now := p.clock.vendorTime(calledAt(job))
-	then := cmp.Or(job.CalledVendorAt, &now)
-	if then.Before(now) {
-		return *then, now
+// span is from a time to a later one, by the vendor's clock.
+type span struct{ first, last time.Time }
+
+// with is the span and a moment.
+func (s span) with(at time.Time) span {
+	if at.Before(s.first) {
+		s.first = at
 	}
-	return now, *then
+	if at.After(s.last) {
+		s.last = at
+	}
+	return s
+}
+
+// vendorCalledAt is when the vendor may have taken the job's call, by its own
+// clock: as the caller knew that clock then, as it is known now, and as anybody
+// knew it in between. Either clock may have been put right since, ours or the
+// vendor's, and more than once.
+func (p *Pipeline) vendorCalledAt(ctx context.Context, job *store.Job) (span, error) {
+	at := calledAt(job)
+	now := p.clock.vendorTime(at)
+	between := span{now, now}.with(*cmp.Or(job.CalledVendorAt, &now))
+	least, most, known, err := p.store.VendorClock(ctx, at.Add(-adoptSlack))
+	if err != nil || !known {
+		return between, err
+	}
+	return between.with(at.Add(least)).with(at.Add(most)), nil
 }
 
 func (p *Pipeline) findIn(ctx context.Context, c *call) (string, candidate, error) {
-	first, last := p.vendorCalledAt(c.job)
-	window := geonode.ListParams{Start: first.Add(-adoptSlack), End: last.Add(p.cfg.ClaimLease + adoptSlack)}
+	var err error
+	if c.at, err = p.vendorCalledAt(ctx, c.job); err != nil {
+		return "", notOurs, err
+	}
+	window := geonode.ListParams{Start: c.at.first.Add(-adoptSlack), End: c.at.last.Add(p.cfg.ClaimLease + adoptSlack)}
 	list, compare := p.listBatches, p.compareBatch
 	switch c.job.Kind {
 	case store.KindExtract:
@@ -262,8 +282,7 @@ func (p *Pipeline) listExtracts(ctx context.Context, c *call, window geonode.Lis
 		return !sameURL(c.items[0].URL, row.URL) || !sameFormats(c.options.Formats, row.Output)
 	})
 	out := &found{page: got.ListPage, rows: n, reply: got.Reply, nearest: true}
-	first, last := p.vendorCalledAt(c.job)
-	for _, row := range nearestFirst(rows, first, last) {
+	for _, row := range nearestFirst(rows, c.at) {
 		out.ids = append(out.ids, row.JobID)
 	}
 	return out, nil
@@ -271,9 +290,9 @@ func (p *Pipeline) listExtracts(ctx context.Context, c *call, window geonode.Lis
 
 // nearestFirst sorts by how far from the call a job was made: where the vendor
 // lists a batch's or crawl's pages as jobs, an earlier one looks the same.
-func nearestFirst(rows []geonode.ExtractSummary, first, last time.Time) []geonode.ExtractSummary {
+func nearestFirst(rows []geonode.ExtractSummary, call span) []geonode.ExtractSummary {
 	away := func(row geonode.ExtractSummary) time.Duration {
-		return min(row.CreatedAt.Sub(first).Abs(), row.CreatedAt.Sub(last).Abs())
+		return min(row.CreatedAt.Sub(call.first).Abs(), row.CreatedAt.Sub(call.last).Abs())
 	}
 	slices.SortStableFunc(rows, func(a, b geonode.ExtractSummary) int { return cmp.Compare(away(a), away(b)) })
 	return rows

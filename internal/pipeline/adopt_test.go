@@ -256,3 +256,49 @@ func TestALostCallIsNotTakenForAChild(t *testing.T) {
 		t.Errorf("job %s was adopted, and the call made %s", adopted, ours)
 	}
 }
+
+// TestLostAnswerIsAdoptedAfterAJump: the vendor's clock had jumped before the
+// call, which nobody knew yet, and has been put right since. What another answer
+// told meanwhile is known to a process that was not there.
+func TestLostAnswerIsAdoptedAfterAJump(t *testing.T) {
+	t.Parallel()
+	for name, jumps := range map[string]time.Duration{"forward": 10 * time.Minute, "back": -10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ahead atomic.Int64
+			r := newRig(t, setup{stopped: true, noWebhooks: true, sandbox: func(c *sandbox.Config) {
+				c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			}})
+			look := func(p *pipeline.Pipeline) {
+				t.Helper()
+				if _, err := p.Reconcile(t.Context(), "command"); err != nil { // Whose answers show the time.
+					t.Fatal(err)
+				}
+			}
+			url := sandbox.MadeURLs(1, 9)[0]
+			id := r.submit(store.KindExtract, url)
+			other := r.newPipeline(setup{noWebhooks: true})
+			look(other)
+			var lost atomic.Bool
+			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if !isSubmit(req) || lost.Load() {
+					next.ServeHTTP(w, req)
+					return
+				}
+				ahead.Store(int64(jumps))
+				next.ServeHTTP(httptest.NewRecorder(), req)
+				look(other)
+				ahead.Store(0)
+				lost.Store(true)
+				panic(http.ErrAbortHandler)
+			})
+			if err := r.pipe.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.wantBatch(r.ended(id), 1, 0, 0)
+			if got := r.vendorJobs(url); got != 1 {
+				t.Errorf("the vendor made %d jobs, want 1", got)
+			}
+		})
+	}
+}

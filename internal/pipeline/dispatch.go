@@ -57,6 +57,7 @@ type call struct {
 	headers map[string]string
 	items   []store.SendItem
 	normal  map[string]bool // The items' URLs as normalURL spells them, once they are asked for.
+	at      span            // When the vendor may have taken it, once it is looked for.
 }
 
 // dispatch calls the vendor for one intended job. The claim is committed

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"slices"
 	"sync"
-	"time"
 )
 
 // health remembers how the last read of each of the last jobs ended, to tell a
@@ -58,51 +57,4 @@ func (h *health) alarming() bool {
 		}
 	}
 	return len(h.jobs) >= leastJobs && lost*5 > len(h.jobs)
-}
-
-// clock estimates how far the vendor's clock is ahead of ours, from the Date
-// headers of its answers, which are good to a second.
-type clock struct {
-	mu     sync.Mutex
-	offset time.Duration
-	heard  bool // The vendor has said a time.
-}
-
-func (c *clock) note(vendor, ours time.Time) {
-	if vendor.IsZero() {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.offset, c.heard = vendor.Sub(ours), true
-}
-
-// ahead is how far the vendor's clock is ahead of ours, as far as is known.
-func (c *clock) ahead() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.offset
-}
-
-// clockNoise is how far apart clocks may look that agree: Date headers carry
-// full seconds, and answers take their time.
-const clockNoise = 2 * time.Second
-
-// ourTime is one of the vendor's times by our clock; zero stays zero, as does
-// what no database can hold, and clocks that seem to agree are taken to.
-func (c *clock) ourTime(t time.Time) time.Time {
-	if ahead := c.ahead(); !t.IsZero() && ahead.Abs() > clockNoise {
-		t = t.Add(-ahead)
-	}
-	if !usable(t) {
-		return time.Time{}
-	}
-	return t
-}
-
-// vendorTime is one of our times as the vendor's clock shows it.
-func (c *clock) vendorTime(t time.Time) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return t.Add(c.offset)
 }

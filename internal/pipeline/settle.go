@@ -351,6 +351,6 @@ func (s *settling) answered(ctx context.Context, r geonode.Reply) error {
 // heard notes what every readable answer tells: the account works, and how far
 // the vendor's clock is from ours.
 func (p *Pipeline) heard(ctx context.Context, r geonode.Reply) error {
-	p.clock.note(r.Date, p.now())
+	p.hearClock(ctx, r.Date)
 	return p.gates.passed(ctx, store.GateRead)
 }

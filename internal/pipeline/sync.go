@@ -185,7 +185,7 @@ func (p *Pipeline) syncDeclined(ctx context.Context, c *call, made *store.SyncCa
 
 // syncAnswered stores the page through the same guarded move as a settled job's.
 func (p *Pipeline) syncAnswered(ctx context.Context, c *call, got *geonode.ExtractResult) error {
-	p.clock.note(got.Reply.Date, p.now())
+	p.hearClock(ctx, got.Reply.Date)
 	if got.Data.Empty() {
 		return p.failSync(ctx, c, "NO_CONTENT", "the vendor answered without content", true)
 	}
