@@ -14,7 +14,12 @@ type clock struct {
 	offset time.Duration
 	heard  bool          // The vendor has said a time.
 	noted  time.Duration // The offset that was written down last; none yet is like none at all.
+	at     time.Time     // When it was.
 }
+
+// noteEvery is how often an offset is written down at most: the vendor may
+// answer by several clocks.
+const noteEvery = time.Second
 
 // note takes a time of the vendor's. It reports that the offset has become
 // another than was written down last: the caller writes it down, and says so to
@@ -26,14 +31,14 @@ func (c *clock) note(vendor, ours time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset, c.heard = vendor.Sub(ours), true
-	if (c.offset - c.noted).Abs() <= clockNoise {
+	if (c.offset-c.noted).Abs() <= clockNoise || ours.Sub(c.at).Abs() < noteEvery {
 		return false
 	}
-	c.noted = c.offset
+	c.noted, c.at = c.offset, ours
 	return true
 }
 
-// unnoted has the next answer write the offset down.
+// unnoted has one of the next answers write the offset down.
 func (c *clock) unnoted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
