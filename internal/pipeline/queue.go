@@ -42,7 +42,7 @@ const (
 	rescueAfter      = 30 * time.Second
 	reconcileTimeout = 10 * time.Minute
 	fetchCooldown    = 10 * time.Millisecond // Workers of settle are free again after as long.
-	maxAttempts      = 10_000               // Tasks are never given up: their rows would be stuck.
+	maxAttempts      = 10_000                // Tasks are never given up: their rows would be stuck.
 	maxRetryGap      = 30 * time.Second
 )
 
