@@ -231,26 +231,63 @@ func (b *safeBuffer) String() string {
 }
 
 // TestHangingDatabaseAnswersTheGroupOnce: its deliveries are sent back after
-// one timeout, not one each, and what comes later is taken up.
+// one timeout, not one each, the database is told to give up too, and what comes
+// later is taken up.
 func TestHangingDatabaseAnswersTheGroupOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: silent(nil)})
-	name := r.newWebhook("batch_completed")
 	b := r.newBarrier(map[string]string{"hanging": `BEFORE INSERT ON deliveries FOR EACH ROW`})
+	in := r.hangingGroup()
+	// Being told comes after the answers: whoever lifts the barrier before has
+	// the statement commit, see TestCommittedAfterItWasSentBack.
+	eventually(t, "the database to give up", func() bool { return b.waiting() == 0 })
+	b.lift()
+	if a := r.pipe.Receive(t.Context(), in[0]); a.Status != 200 || a.Verdict != store.VerdictAccepted {
+		t.Errorf("got %+v once the database works again, want it taken up", a)
+	}
+	if got := r.number(`SELECT count(*) FROM processed_events`); got != 1 {
+		t.Errorf("got %d events, want only the last one's", got)
+	}
+}
+
+// hangingGroup hands 20 deliveries in as one group to a pipeline whose database
+// hangs, and returns them once all are sent back.
+func (r *rig) hangingGroup() []pipeline.Incoming {
+	r.t.Helper()
+	name := r.newWebhook("batch_completed")
 	in := make([]pipeline.Incoming, 20)
 	for i := range in {
 		in[i] = signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", fmt.Sprintf("job-%d", i)))
 	}
 	began := time.Now()
-	answers := r.receiveAll(in, r.startQuietly)
-	if got := count(answers, 503, ""); got != 20 {
-		t.Errorf("got %d sent back, want all 20", got)
+	if got := count(r.receiveAll(in, r.startQuietly), 503, ""); got != len(in) {
+		r.t.Errorf("got %d sent back, want all %d", got, len(in))
 	}
 	if took := time.Since(began); took > 14*time.Second {
-		t.Errorf("the answers took %s, want one timeout of ten seconds", took)
+		r.t.Errorf("the answers took %s, want one timeout of ten seconds", took)
+	}
+	return in
+}
+
+// TestCommittedAfterItWasSentBack: a database that hangs, does not hear that it
+// was given up and commits later has taken up what the vendor was told to send
+// again. The second delivery is a duplicate, and nothing is there twice.
+func TestCommittedAfterItWasSentBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: silent(nil)})
+	b := r.newBarrier(map[string]string{"hanging": `BEFORE INSERT ON deliveries FOR EACH ROW`})
+	b.deafen()
+	in := r.hangingGroup()
+	if got := b.waiting(); got != 1 {
+		t.Fatalf("got %d statements that hang after they were given up, want 1", got)
 	}
 	b.lift()
-	if a := r.pipe.Receive(t.Context(), in[0]); a.Status != 200 || a.Verdict != store.VerdictAccepted {
-		t.Errorf("got %+v once the database works again, want it taken up", a)
+	eventually(t, "the late commit", func() bool { return r.number(`SELECT count(*) FROM deliveries`) == int64(len(in)) })
+	again := r.receiveAll(in, nil)
+	if got := count(again, 200, store.VerdictDuplicate); got != len(in) {
+		t.Errorf("got %d duplicates of %d sent again, want all", got, len(in))
+	}
+	if got := r.number(`SELECT count(*) FROM processed_events`); got != int64(len(in)) {
+		t.Errorf("got %d events, want %d", got, len(in))
 	}
 }

@@ -157,6 +157,14 @@ func (b *barrier) waiting() int64 {
 		AND objid = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, barrierKey)
 }
 
+// deafen has what the barrier holds go on waiting when it is told to give up, as
+// where that message is lost.
+func (b *barrier) deafen() {
+	b.r.exec(`CREATE OR REPLACE FUNCTION held_back() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN LOOP BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW;
+			EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$`)
+}
+
 // lift lets everything pass, now and later.
 func (b *barrier) lift() {
 	if b.conn == nil {
