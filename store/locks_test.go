@@ -35,7 +35,7 @@ func TestMovesDoNotWaitForThoseWhoOnlyRefer(t *testing.T) {
 					i AS (SELECT FROM items WHERE id = $2 FOR KEY SHARE) SELECT (SELECT count(*) FROM j), (SELECT count(*) FROM i)`, job, item); err != nil {
 					return err
 				}
-				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				return s.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 					found, err := m.run(ctx, tx, job, item)

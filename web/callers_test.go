@@ -112,7 +112,7 @@ func (a firstEvent) Flush() { a.stop() }
 // ask sends a request with the caller's cookie.
 func (b *bench) ask(t *testing.T, c caller, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	r := httptest.NewRequestWithContext(ctx, method, "http://desk.example"+path, strings.NewReader(form.Encode()))
 	r.Header.Set("Accept", "text/html")

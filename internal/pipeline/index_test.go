@@ -303,7 +303,7 @@ func TestStoredResultsBecomeSearchable(t *testing.T) {
 	r := newRig(t, setup{pipeline: func(c *pipeline.Config) { c.NoIndex = false }})
 	id := r.submit(store.KindExtract, "https://shop.sandbox.test/p/1", "https://shop.sandbox.test/p/2")
 	r.ended(id)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
 	defer cancel()
 	for {
 		backlog, err := r.store.SearchBacklog(ctx)

@@ -161,7 +161,7 @@ func (r *rig) newProcess(change func(*pipeline.Config)) (*process, error) {
 
 // stop ends the process in good order.
 func (p *process) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
 	defer cancel()
 	err := p.pipe.Stop(ctx)
 	_ = p.store.Close()

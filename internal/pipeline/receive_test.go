@@ -332,7 +332,7 @@ func (r *rig) listen(topic string) func() string {
 	}
 	return func() string {
 		r.t.Helper()
-		ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(r.t.Context(), patienceOfTests)
 		defer cancel()
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

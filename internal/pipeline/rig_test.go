@@ -248,7 +248,7 @@ func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
 }
 
 func (r *rig) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
 	defer cancel()
 	if err := r.pipe.Stop(ctx); err != nil {
 		r.t.Error(err)
@@ -277,7 +277,7 @@ func (r *rig) submit(kind store.Kind, urls ...string) int64 {
 // batch waits until the batch's counters satisfy done and returns it.
 func (r *rig) batch(id int64, done func(*store.Batch) bool) *store.Batch {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patienceOfTests)
 	defer cancel()
 	for gap := 5 * time.Millisecond; ; gap = min(gap*3/2, 60*time.Millisecond) { // Each look takes time from what it waits for.
 		b, err := r.store.Batch(ctx, id)

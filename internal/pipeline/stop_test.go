@@ -32,7 +32,7 @@ func TestStopCancelsWhatTakesTooLong(t *testing.T) {
 	})
 	r.submit(store.KindExtract, sandbox.MadeURLs(1, 3)...)
 	<-hangs
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
 	defer cancel()
 	if err := r.pipe.Stop(ctx); err != nil || ctx.Err() != nil {
 		t.Errorf("got %v, and its time was up: %v", err, ctx.Err())
