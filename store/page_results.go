@@ -10,6 +10,8 @@ import (
 type ResultFacts struct {
 	Result
 	URL          string
+	Line         *int    // Where the item stands in the list that was submitted; nil where there was none.
+	Original     *string // What its line held where the URL was mended.
 	BatchID      int64
 	BatchName    string
 	MarkdownSize int64      // Bytes; -1 when the result has none.
@@ -28,9 +30,9 @@ func (q Queries) PageResult(ctx context.Context, itemID int64) (*ResultFacts, er
 		return nil, translate(err)
 	}
 	facts.Latest = facts.Version
-	err = q.db.NewRaw(`SELECT i.url, b.id, b.name, coalesce(octet_length(r.markdown), -1), coalesce(octet_length(r.html), -1)
+	err = q.db.NewRaw(`SELECT i.url, i.line, i.original, b.id, b.name, coalesce(octet_length(r.markdown), -1), coalesce(octet_length(r.html), -1)
 		FROM items i JOIN batches b ON b.id = i.batch_id JOIN results r ON r.item_id = i.id WHERE i.id = ?`, itemID).
-		Scan(ctx, &facts.URL, &facts.BatchID, &facts.BatchName, &facts.MarkdownSize, &facts.HTMLSize)
+		Scan(ctx, &facts.URL, &facts.Line, &facts.Original, &facts.BatchID, &facts.BatchName, &facts.MarkdownSize, &facts.HTMLSize)
 	return facts, translate(err)
 }
 

@@ -51,8 +51,8 @@ func itemStories() []story {
 	}
 	stored := failed
 	stored.URL, stored.State, stored.Net, stored.HasResult, stored.Code, stored.Message, stored.Place = hostile, "stored", "webhook", true, "", "", 0
-	failed.Line, failed.Original, failed.Mended = views.Known(1082), "<shop.sandbox.test/fail/NOT_FOUND>,", "quotes or brackets around it removed, https:// put in front"
-	stored.Line, stored.Original = views.Known(4), hostile
+	failed.Line = views.ItemLine{Number: views.Known(1082), Original: "<shop.sandbox.test/fail/NOT_FOUND>,", Mended: "quotes or brackets around it removed, https:// put in front"}
+	stored.Line = views.ItemLine{Number: views.Known(4), Original: hostile}
 	failed.Columns = views.LineColumns{Shown: []views.Pair{{Name: "sku", Value: "SKU-0002"}, {Name: hostile, Value: hostile}, {Name: "", Value: strings.Repeat("x", 1000) + "…"}, {Name: "Preis"}}, More: views.Known(149)}
 	waiting := failed
 	waiting.Columns = views.LineColumns{}

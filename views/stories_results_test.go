@@ -49,6 +49,7 @@ func fillTab(p *views.ResultProps) {
 			{Name: "Markdown", Bytes: 8213, Words: views.Known(1204), SHA256: strings.Repeat("0123456789abcdef", 4)},
 			{Name: "HTML", Bytes: 40_000, Words: views.Count{N: 1, Known: true}, SHA256: strings.Repeat("fedcba9876543210", 4)},
 		}
+		p.Line = views.ItemLine{Number: views.Known(1082), Original: "<shop.sandbox.test/p/1>, " + hostile, Mended: "quotes or brackets around it removed, https:// put in front"}
 		p.Columns = views.LineColumns{Shown: []views.Pair{{Name: "sku", Value: "SKU-0002"}, {Name: "Name des Artikels", Value: hostile}}}
 		p.Metadata = []views.Pair{{Name: "HTTP status", Value: "200"}, {Name: "Tokens charged", Value: "1"}}
 		p.Vendor = []views.Pair{{Name: "url", Value: hostile}, {Name: hostile, Value: "x"}}

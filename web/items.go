@@ -27,7 +27,7 @@ func (s *Server) item(c echo.Context) error {
 		return err
 	}
 	props := itemProps(ctx, story)
-	fillLine(&props, &story.Item)
+	props.Line = itemLine(story.Line, story.Original, story.URL)
 	if props.Found, err = s.found(ctx, story); err != nil {
 		return fmt.Errorf("place of item %d: %w", id, err)
 	}
@@ -66,14 +66,16 @@ func itemProps(ctx context.Context, story *store.ItemStory) views.ItemProps {
 	return p
 }
 
-// fillLine says where the item stands in the list that was submitted, and how it was spelled there.
-func fillLine(p *views.ItemProps, it *store.Item) {
-	if it.Line != nil {
-		p.Line = views.Known(int64(*it.Line))
+// itemLine says where an item stands in the list that was submitted, and how its URL was spelled there.
+func itemLine(number *int, original *string, url string) views.ItemLine {
+	var l views.ItemLine
+	if number != nil {
+		l.Number = views.Known(int64(*number))
 	}
-	if it.Original != nil {
-		p.Original, p.Mended = clean(*it.Original, lineShown), pipeline.Mended(*it.Original, it.URL)
+	if original != nil {
+		l.Original, l.Mended = clean(*original, lineShown), pipeline.Mended(*original, url)
 	}
+	return l
 }
 
 func lineageRow(story *store.ItemStory, step *store.LineageStep) views.LineageRow {

@@ -28,6 +28,7 @@ func (s *Server) fillDetails(ctx context.Context, r shownResult, p *views.Result
 	}
 	p.Steps = resultSteps(times, r)
 	p.Metadata = resultFacts(ctx, r.ResultFacts)
+	p.Line = itemLine(r.Line, r.Original, r.URL)
 	if p.Columns, err = s.lineColumns(ctx, r.ItemID); err != nil {
 		return err
 	}

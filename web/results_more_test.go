@@ -121,3 +121,22 @@ func (b *bench) linksAndLines(t *testing.T, v *visitor, path string, item int64)
 		}
 	}
 }
+
+// TestLineOfAResult: its details tell an analyst where in the list it comes from, in the words of its item's page.
+func TestLineOfAResult(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAnalyst)
+	s := b.seed(t, "november", 8)
+	details := fmt.Sprintf("/results/%d?tab=metadata", s.items[0])
+	if line := v.get(details).doc.Find("[data-testid=line]"); line.Length() != 0 {
+		t.Errorf("of no list: got %q", line.Text())
+	}
+	b.exec(t, `UPDATE items SET line = 1082, original = ' ' || url WHERE id = $1`, s.items[0])
+	b.replaceStored(t, s.items[0], []byte("# New page"), []byte("<p>new"))
+	for _, path := range []string{details, details + "&version=1"} {
+		if text := v.get(path).text("[data-testid=line]"); !inOrder(text, "Line of the file or text 1,082", "Was https://", "blanks around it removed") {
+			t.Errorf("%s: got %q", path, text)
+		}
+	}
+}
