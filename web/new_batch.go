@@ -129,14 +129,18 @@ func typedFields(c echo.Context) views.NewBatchProps {
 // listEndings are those of the files that lists come in.
 var listEndings = []string{".gz", ".txt", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml"}
 
-// nameOfFile is what a batch is called whose form has a file and no name: the
-// file's own name without its ending.
+// nameOfFile is what a batch is called whose form has a file and no name.
 func nameOfFile(r *http.Request) string {
 	files := chosen(r)
 	if len(files) == 0 {
 		return ""
 	}
-	name := files[0].Filename
+	return NameOfFile(files[0].Filename)
+}
+
+// NameOfFile is what a batch is called after the file of that name: the file's
+// own name without its ending.
+func NameOfFile(name string) string {
 	for range 2 { // As in urls.csv.gz.
 		if ext := path.Ext(name); slices.Contains(listEndings, strings.ToLower(ext)) {
 			name = strings.TrimSuffix(name, ext)

@@ -8,17 +8,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"rollcall/internal/pipeline"
 	"rollcall/internal/preflight"
 	"rollcall/store"
+	"rollcall/web"
 )
 
 // submitCmd submits a file as the pages do: it is looked through first, and what is accepted or mended becomes a batch.
 type submitCmd struct {
 	File   string `arg:"" help:"File with the URLs: plain text, CSV, JSON lines or an XML sitemap, gzipped or not; - is standard input."`
-	Name   string `help:"Name of the batch. Default: its first host."`
+	Name   string `help:"Name of the batch. Default: the file's own, or the first host of what standard input brings."`
 	User   string `placeholder:"NAME" help:"Whose batch it is. Default: nobody's."`
 	Kind   string `default:"auto" enum:"auto,extract,batch" help:"Kind of job: ${enum}."`
 	DryRun bool   `help:"Say what would be submitted, and submit nothing."`
@@ -77,7 +79,7 @@ func (c *submitCmd) input(a *app) (pipeline.PreflightInput, error) {
 		return pipeline.PreflightInput{}, err
 	}
 	in := pipeline.PreflightInput{
-		Submission: pipeline.Submission{Name: c.Name, Options: pipeline.Options{
+		Submission: pipeline.Submission{Name: c.name(), Options: pipeline.Options{
 			Formats: c.Content, RenderJS: c.RenderJS, ProxyCountry: c.Country, ProxyType: c.Proxy, WaitUntil: c.WaitUntil,
 			WaitFor: c.WaitFor, WaitTimeoutMS: int(c.WaitTimeout.Milliseconds()), ExtractLinks: c.Links,
 		}},
@@ -87,6 +89,15 @@ func (c *submitCmd) input(a *app) (pipeline.PreflightInput, error) {
 		in.Kind = store.Kind(c.Kind)
 	}
 	return in, nil
+}
+
+// name is what the batch is called: after its file, as on the page. What comes by standard input has no name of its own,
+// so its batch is called after its first host.
+func (c *submitCmd) name() string {
+	if strings.TrimSpace(c.Name) != "" || c.File == "-" {
+		return c.Name
+	}
+	return web.NameOfFile(filepath.Base(c.File))
 }
 
 // file is the file to be submitted, and what opens the sitemaps beside it. Standard input can be read only once, so

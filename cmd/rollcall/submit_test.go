@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,4 +65,43 @@ func TestSubmitCommand(t *testing.T) {
 		t.Errorf("batch: got %+v", b)
 	}
 	d.runsAgain(t, "1")
+}
+
+// TestSubmitNamesItsBatch: after the file, as the page does; standard input has no name, so after the first host.
+func TestSubmitNamesItsBatch(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	urls := sandbox.MadeURLs(1, 7)
+	host, err := url.Parse(urls[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "Pages of May.CSV")
+	if err := os.WriteFile(file, []byte("page\n"+urls[0]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		in   string
+		want string
+	}{
+		{[]string{file}, "", "Pages of May"},
+		{[]string{file, "--name", " "}, "", "Pages of May"},
+		{[]string{file, "--name", "november"}, "", "november"},
+		{[]string{"-"}, urls[0], host.Host},
+	} {
+		var out, errOut bytes.Buffer
+		args := append([]string{"submit", "--json"}, tt.args...)
+		if code := run(t.Context(), args, strings.NewReader(tt.in), &out, &errOut, envOf(d.vars)); code != 0 {
+			t.Fatalf("submit %v: exit %d, said %q", tt.args, code, errOut.String())
+		}
+		var said submittedFile
+		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
+			t.Fatal(err)
+		}
+		b, err := d.store.Batch(t.Context(), said.BatchID)
+		if err != nil || !strings.HasPrefix(b.Name, tt.want) {
+			t.Errorf("submit %v: the batch is %+v, %v, want the name %q", tt.args, b, err, tt.want)
+		}
+	}
 }
