@@ -2,9 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -72,13 +75,16 @@ func (p *Pipeline) noteUnknown(ctx context.Context, r *store.Rotation) error {
 // after, or checked against the new secret.
 func (p *Pipeline) storeRotated(ctx context.Context, r *store.Rotation, secret geonode.Secret) error {
 	now := p.now()
-	until, late := now.Add(p.cfg.GraceTime), false
+	until, late, known := now.Add(p.cfg.GraceTime), false, 0
 	err := p.store.InTx(ctx, func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.LockWebhook(ctx, r.WebhookID); err != nil {
 			return err
 		}
 		version, err := tx.NextSecretVersion(ctx, r.WebhookID)
 		if err != nil {
+			return err
+		}
+		if known, err = p.noteKnown(ctx, tx, r.WebhookID, version, secret); err != nil {
 			return err
 		}
 		stored, err := tx.StoreRotation(ctx, r.ID, r.Attempt, version, now, until)
@@ -104,7 +110,38 @@ func (p *Pipeline) storeRotated(ctx context.Context, r *store.Rotation, secret g
 	}
 	p.mode.forget()
 	p.log.InfoContext(ctx, "webhook secret stored", slog.Int64("webhook_id", r.WebhookID), slog.Int64("rotation_id", r.ID), slog.Bool("late", late))
+	if known > 0 {
+		p.log.WarnContext(ctx, "the vendor's new webhook secret is an old one", slog.Int64("webhook_id", r.WebhookID), slog.Int("version", known))
+	}
 	return nil
+}
+
+// knownFacts is a new version of a secret that is the same as an older one.
+type knownFacts struct {
+	Version int `json:"version"`
+	SameAs  int `json:"same_as"`
+}
+
+// noteKnown returns which version of the webhook's secret the vendor's new one
+// is the same as, 0 when it is new, and writes that down. Such a secret is stored
+// all the same, as it is what the vendor signs with; but who knew the old one
+// knows this one too, which an emergency was to end.
+func (p *Pipeline) noteKnown(ctx context.Context, tx store.Tx, webhookID int64, version int, secret geonode.Secret) (int, error) {
+	rows, err := tx.Secrets(ctx, webhookID, time.Time{}) // Those that have ended too.
+	if err != nil {
+		return 0, err
+	}
+	for _, old := range rows {
+		plain, err := p.sealer.open(secretPlace(webhookID, old.Version), old.Sealed)
+		if err != nil || subtle.ConstantTimeCompare(plain, []byte(secret.Reveal())) == 0 {
+			continue // One that can't be opened must not keep the new one from being stored.
+		}
+		return old.Version, tx.Audit(ctx, p.now(), store.Change{
+			What: "webhook.secret_repeated", Kind: "webhook", ID: strconv.FormatInt(webhookID, 10),
+			After: knownFacts{Version: version, SameAs: old.Version},
+		})
+	}
+	return 0, nil
 }
 
 // secretStored is what belongs to the storing: the webhook is what it was, and

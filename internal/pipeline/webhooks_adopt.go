@@ -100,7 +100,8 @@ func isOurs(v *geonode.Webhook, mine []*store.Webhook) bool {
 }
 
 // beginAdopting writes the endpoint and the secret down. The endpoint is the
-// one that the webhook points to already, when that was ours and is free.
+// one that the webhook points to already, when that was ours and is free. Its
+// secret may well be one that is known from before: no rotation made another.
 func (p *Pipeline) beginAdopting(ctx context.Context, v *geonode.Webhook, secret string) (*store.Webhook, error) {
 	w, was, err := p.endpointFor(ctx, v)
 	if err != nil {
