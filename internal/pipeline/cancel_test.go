@@ -74,7 +74,9 @@ func TestCancelDuringTheCallReachesTheVendorAfterIt(t *testing.T) {
 	for _, kind := range []store.Kind{store.KindBatch, store.KindCrawl} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, setup{})
+			r := newRig(t, setup{sandbox: func(c *sandbox.Config) {
+				c.RunTime, c.Switches.CancelFreezes = time.Hour, true // Nothing ends but by being cancelled.
+			}})
 			calling, goOn := make(chan struct{}), make(chan struct{})
 			r.front.set(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 				if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/v1/"+string(kind)) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rollcall/internal/geonode"
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
@@ -258,7 +259,7 @@ func TestReplayGoesBehindLiveWork(t *testing.T) {
 	r := newRig(t, setup{noWebhooks: true, pipeline: func(c *pipeline.Config) {
 		asleep(c)
 		c.VendorConcurrency = 1
-	}})
+	}, client: func(c *geonode.Config) { c.Timeouts.Status = time.Minute }}) // It waits for all that follows.
 	r.pipe.TurnWait(12 * time.Second) // Those behind go back to the queue after a third.
 	jobs := r.openJobs(5)
 	plan := r.planOf(store.ReplayPicks{JobIDs: jobs[1:4]})
@@ -288,11 +289,11 @@ func TestReplayGoesBehindLiveWork(t *testing.T) {
 	}
 	eventually(t, "the replay's tasks", func() bool { return waiting(4) == 3 })
 	settle(jobs[4])
+	brought := time.Now()
 	settle(jobs[3])
 	if behind, live := waiting(4), waiting(1); behind != 2 || live != 3 {
 		t.Errorf("got %d tasks behind and %d live, want 2 and 3", behind, live)
 	}
-	brought := time.Now()
 	eventually(t, "both live ones to wait for their turn", func() bool {
 		return r.number(`SELECT count(*) FROM river_job WHERE kind = 'settle' AND state = 'running' AND priority = 1
 			AND ((args->>'job_id')::bigint = $1 OR (args->>'job_id')::bigint = $2 AND attempted_at > $3)`, jobs[4], jobs[3], brought) == 2 &&

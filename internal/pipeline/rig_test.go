@@ -216,9 +216,9 @@ func (r *rig) newClient(change func(*geonode.Config)) *geonode.Client {
 	return client
 }
 
-// neverByItself keeps the reconciler's timer still. It goes at full multiples of
-// its interval: with an hour, whatever test ran as the hour struck had a run
-// that it knew nothing of.
+// neverByItself keeps the timers still of the reconciler and of what removes old
+// rows. They go at full multiples of their interval: with an hour, whatever test
+// ran as the hour struck had a run that it knew nothing of.
 const neverByItself = 100 * 365 * 24 * time.Hour
 
 // newPipeline is a further process on the same database.
@@ -232,7 +232,7 @@ func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
 		Store: r.store, Vendor: r.client, Now: time.Now, Key: bytes.Repeat([]byte{7}, 32), Account: "test",
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 		PublicURL: r.hooks.URL, PollFirst: 50 * time.Millisecond, PollCap: 300 * time.Millisecond,
-		PollTick: 100 * time.Millisecond, ListEvery: 100 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: neverByItself,
+		PollTick: 100 * time.Millisecond, ListEvery: 100 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: neverByItself, RetainEvery: neverByItself,
 		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond, CancelGrace: 300 * time.Millisecond,
 		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500, ClaimLease: 15 * time.Second, NoIndex: true,
 		RetryGaps: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond},

@@ -158,11 +158,18 @@ func (b *barrier) waiting() int64 {
 }
 
 // deafen has what the barrier holds go on waiting when it is told to give up, as
-// where that message is lost.
+// where that message is lost; deaf counts what was told so.
 func (b *barrier) deafen() {
 	b.r.exec(`CREATE OR REPLACE FUNCTION held_back() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN LOOP BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW;
-			EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$`)
+			EXCEPTION WHEN query_canceled THEN PERFORM pg_advisory_xact_lock_shared(4712); END; END LOOP; END $$`)
+}
+
+// deaf is how many statements were told to give up and wait all the same.
+func (b *barrier) deaf() int64 {
+	return b.r.number(`SELECT count(*) FROM pg_locks AS told JOIN pg_locks AS waits USING (pid, locktype, database) WHERE locktype = 'advisory'
+		AND told.objid = $1 AND told.granted AND waits.objid = $2 AND NOT waits.granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, barrierKey+1, barrierKey)
 }
 
 // lift lets everything pass, now and later.
