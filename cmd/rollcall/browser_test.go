@@ -59,7 +59,7 @@ func openChrome(t *testing.T, base string) *chrome {
 	t.Cleanup(cancelAllocator)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(cancelTimeout)
 	b := &chrome{t: t, ctx: ctx, base: base, axe: string(axe)}
 	b.do(chromedp.EmulateViewport(1280, 900))

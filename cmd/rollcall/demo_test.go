@@ -46,7 +46,7 @@ func TestDemoOnceBalances(t *testing.T) {
 		{"extract", []string{"--kind", "extract"}, func(byNet) bool { return true }},
 		{"mixed", []string{"--kind", "mixed"}, func(byNet) bool { return true }},
 		{"crawl", []string{"--kind", "crawl", "--faults", "drop=0.3,dup=0.3,late_rows=0.5"}, func(byNet) bool { return true }},
-		{"a kind vendor", []string{"--faults", "none"}, func(n byNet) bool { return n.Webhook == 30 }},
+		{"a kind vendor", []string{"--faults", "none", "--nets", "webhook"}, func(n byNet) bool { return n.Webhook == 30 }},
 		{"no delivery arrives", []string{"--faults", "drop=1"}, func(n byNet) bool { return n.Webhook == 0 }},
 		{"webhook and reconcile", []string{"--kind", "mixed", "--nets", "webhook,reconcile"}, func(n byNet) bool { return n.Poll == 0 }},
 		{"reconcile alone", []string{"--kind", "mixed", "--nets", "reconcile"}, func(n byNet) bool { return n.Webhook+n.Poll == 0 }},
@@ -137,7 +137,7 @@ func TestDemoKeepsItsFolder(t *testing.T) {
 	}
 	data := filepath.Join(dir, "data")
 	for range 2 {
-		if sum := demoOnce(t, 0, "--urls", "20", "--data", data, "--faults", "none"); sum.ByNet.Webhook != 20 {
+		if sum := demoOnce(t, 0, "--urls", "20", "--data", data, "--faults", "none", "--nets", "webhook"); sum.ByNet.Webhook != 20 {
 			t.Errorf("got %+v, want all by webhook", sum)
 		}
 	}

@@ -71,7 +71,7 @@ func (h *hold) release() { h.once.Do(func() { close(h.free) }) }
 // wait waits until n calls are held.
 func (h *hold) wait(t *testing.T, n int) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(time.Minute)
 	for got := range n {
 		select {
 		case <-h.arrived:
@@ -279,7 +279,7 @@ func (b *balancer) all() ([]answered, int, <-chan struct{}) {
 // until waits for deliveries.
 func (b *balancer) until(t *testing.T, what string, done func(answers []answered, waiting int) bool) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		answers, waiting, changed := b.all()
 		if done(answers, waiting) {
@@ -288,7 +288,7 @@ func (b *balancer) until(t *testing.T, what string, done func(answers []answered
 		select {
 		case <-changed:
 		case <-limit:
-			t.Fatalf("%s: not within 30 s; %d answers, %d waited", what, len(answers), waiting)
+			t.Fatalf("%s: not within a minute; %d answers, %d waited", what, len(answers), waiting)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestPostgresRestarts(t *testing.T) {
 		pg.stop(kill)
 		lb.open()
 		for _, p := range []*process{pages, worker} {
-			got := untilReady(t, p.address(), http.StatusServiceUnavailable, 10*time.Second)
+			got := untilReady(t, p.address(), http.StatusServiceUnavailable, time.Minute)
 			if got.Ready || len(got.Problems) != 1 || got.Problems[0] != "the database can't be reached" {
 				t.Errorf("without a database, /readyz answers %s", got.text)
 			}
@@ -164,7 +164,7 @@ func TestPostgresRestarts(t *testing.T) {
 		pg.start()
 		back := time.Now()
 		for i, p := range []*process{pages, worker} {
-			untilReady(t, p.address(), http.StatusOK, 10*time.Second)
+			untilReady(t, p.address(), http.StatusOK, time.Minute)
 			if n := p.complaints() - complaints[i]; n == 0 || n > mostComplaints {
 				t.Errorf("the log has %d lines of warning about the outage, want some and at most %d", n, mostComplaints)
 			}
