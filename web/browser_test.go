@@ -47,7 +47,7 @@ func openTab(t *testing.T) *tab {
 	t.Cleanup(cancelAllocator)
 	browser, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(browser, 4*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(browser, 8*time.Minute)
 	t.Cleanup(cancelTimeout)
 	opened := &tab{ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
@@ -152,7 +152,7 @@ func TestLiveInABrowser(t *testing.T) {
 	o.run(t, `document.querySelector("#items-new a").click()`)
 	o.until(t, `document.querySelector("#item-filter-more").open && document.querySelector("#items-new").hidden && document.activeElement.id === "items-title"`)
 	o.until(t, `document.querySelectorAll("#items .tick").length === 3 && document.querySelector("#items .tick").checked && document.querySelectorAll("#items .tick:checked").length === 1`)
-	for _, line := range o.console {
+	for _, line := range o.hear() {
 		if !strings.Contains(line, "net::ERR_") {
 			t.Errorf("console: %s", line)
 		}

@@ -86,7 +86,7 @@ func TestStreamsEndWithTheRole(t *testing.T) {
 	}
 	select {
 	case <-c.Request().Context().Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("an admin's stream goes on for an operator")
 	}
 }

@@ -19,7 +19,7 @@ import (
 // ready asks /readyz until it answers as wanted, and returns the answer.
 func (v *visitor) ready(what string, status int, problems ...string) Readiness {
 	v.t.Helper()
-	limit := time.Now().Add(10 * time.Second)
+	limit := time.Now().Add(patience)
 	for {
 		got := v.get("/readyz")
 		var r Readiness
@@ -118,7 +118,7 @@ func TestLiveTriesAgain(t *testing.T) {
 	watched.until(t, "roll-call")
 	b.exec(t, `ALTER TABLE batches RENAME TO away`)
 	b.exec(t, `SELECT pg_notify('rollcall_batch', $1)`, strconv.FormatInt(s.batch, 10))
-	for limit := time.Now().Add(10 * time.Second); !strings.Contains(b.log.String(), "live page not refreshed"); {
+	for limit := time.Now().Add(patience); !strings.Contains(b.log.String(), "live page not refreshed"); {
 		if time.Now().After(limit) {
 			t.Fatal("nothing failed: the test shows nothing")
 		}

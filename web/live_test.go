@@ -62,7 +62,7 @@ func (v *visitor) watch(path string) *stream {
 // until reads events up to one with the text in it.
 func (s *stream) until(t *testing.T, text string) string {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case event, ok := <-s.events:
@@ -81,7 +81,7 @@ func (s *stream) until(t *testing.T, text string) string {
 // ended waits for the stream's end.
 func (s *stream) ended(t *testing.T) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case _, ok := <-s.events:

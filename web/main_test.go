@@ -25,6 +25,9 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
 // password is everybody's.
 const password = "correct horse battery"
 

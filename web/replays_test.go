@@ -327,7 +327,7 @@ func TestReplayInABrowser(t *testing.T) {
 	o.until(t, `document.querySelector(".facts").innerText.includes("Cancelled") && !document.querySelector("#live") && document.querySelector("[data-testid=ended]").textContent === "5 of 10"`)
 	o.run(t, `document.querySelector("[data-list=waiting]").click()`)
 	o.until(t, `location.search === "?outcome=waiting" && document.querySelectorAll("[data-testid=replay-jobs] tbody tr").length === 5`)
-	for _, line := range o.console {
+	for _, line := range o.hear() {
 		if !strings.Contains(line, "net::ERR_") {
 			t.Errorf("console: %s", line)
 		}

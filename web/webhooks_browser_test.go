@@ -81,7 +81,7 @@ func TestWebhooksInABrowser(t *testing.T) {
 
 	o.run(t, `document.querySelector("[data-testid=send]").click()`)
 	o.until(t, `document.querySelectorAll("[data-testid=hops] li[data-state=done]").length === 6 && document.querySelector("[data-testid=verdict]").textContent.includes("all the way")`)
-	for _, line := range o.console {
+	for _, line := range o.hear() {
 		if !strings.Contains(line, "net::ERR_") {
 			t.Errorf("console: %s", line)
 		}

@@ -17,7 +17,7 @@ func (o *tab) window(t *testing.T) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(o.ctx)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(cancelTimeout)
 	return &tab{ctx: ctx}
 }

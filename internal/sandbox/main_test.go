@@ -285,7 +285,7 @@ func (rec *receiver) take(t *testing.T) received {
 	select {
 	case d := <-rec.got:
 		return d
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no delivery came")
 		return received{}
 	}
@@ -313,7 +313,7 @@ func (r *rig) watch() (Books, <-chan struct{}) {
 // until waits for a condition on the books.
 func (r *rig) until(what string, ok func(Books) bool) Books {
 	r.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for {
 		b, changed := r.watch()
