@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,11 +55,17 @@ func (r *rig) receiveAll(in []pipeline.Incoming, queued func()) []pipeline.Answe
 	r.t.Helper()
 	answers := make([]pipeline.Answer, len(in))
 	var wg sync.WaitGroup
+	var back atomic.Int64
 	for i := range in {
-		wg.Go(func() { answers[i] = r.pipe.Receive(context.Background(), in[i]) })
+		wg.Go(func() {
+			answers[i] = r.pipe.Receive(context.Background(), in[i])
+			back.Add(1)
+		})
 	}
 	if queued != nil {
-		eventually(r.t, "the deliveries to queue", func() bool { return r.pipe.Queued() >= min(len(in), pipeline.GroupQueue) })
+		eventually(r.t, "the deliveries to queue, and those that find no place to be sent back", func() bool {
+			return r.pipe.Queued() >= min(len(in), pipeline.GroupQueue) && int(back.Load()) >= len(in)-pipeline.GroupQueue
+		})
 		queued()
 	}
 	wg.Wait()
