@@ -269,7 +269,11 @@ func (s *settling) retry(ctx context.Context, tx store.Tx, carried []store.Carri
 		return err
 	}
 	gap := s.cfg.RetryGaps[min(tries, len(s.cfg.RetryGaps)-1)]
-	return s.succeed(ctx, tx, c, parts, store.OriginRetry, now, now.Add(gap/2+jitter(gap)))
+	var at time.Time // With no gap at once: what has a time waits for the queue's timer.
+	if gap > 0 {
+		at = now.Add(gap/2 + jitter(gap))
+	}
+	return s.succeed(ctx, tx, c, parts, store.OriginRetry, now, at)
 }
 
 // retryParts are the jobs that a retry makes: of a crawl only its seed is crawled

@@ -74,7 +74,7 @@ type Config struct {
 	ClaimLease        time.Duration   // 1 min.
 	URLsPerJob        int             // 1000.
 	GiveUpAfter       time.Duration   // 72 h.
-	RetryGaps         []time.Duration // Before each retry that is not a person's, about; 30 s, 2 min, 10 min.
+	RetryGaps         []time.Duration // Before each retry that is not a person's, about, 0 for at once; 30 s, 2 min, 10 min.
 	MissingGap        time.Duration   // Between two reads that count an item missing; 30 s.
 	CancelGrace       time.Duration   // How long a cancelled job's running pages are waited for; 2 min.
 	ForgottenAfter    time.Duration   // 404s over this long mean forgotten; 30 min.

@@ -235,7 +235,7 @@ func (r *rig) newPipeline(s setup) *pipeline.Pipeline {
 		PollTick: 100 * time.Millisecond, ListEvery: 100 * time.Millisecond, WebhookFallback: time.Second, ReconcileEvery: neverByItself, RetainEvery: neverByItself,
 		ReconcileOlderThan: time.Millisecond, URLsPerJob: 20, MissingGap: 100 * time.Millisecond, CancelGrace: 300 * time.Millisecond,
 		AdoptGap: 200 * time.Millisecond, ProbeEvery: 100 * time.Millisecond, VendorRPS: 500, ClaimLease: 15 * time.Second, NoIndex: true,
-		RetryGaps: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond},
+		RetryGaps: make([]time.Duration, 3), // At once: what is to wait would wait for the timer of the queue, up to 5 s.
 	}
 	if s.pipeline != nil {
 		s.pipeline(&cfg)

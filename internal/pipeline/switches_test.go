@@ -52,7 +52,7 @@ func underSwitches(t *testing.T, seed uint64, switches sandbox.Switches) {
 			c.WebhookFallback, c.MissingGap = 300*time.Millisecond, 250*time.Millisecond
 			// Two looks are to be further apart than the vendor may take over a call on a busy machine.
 			c.AdoptGap, c.CancelGrace = time.Second, 1500*time.Millisecond
-			c.RetryGaps = []time.Duration{1} // Each waits for the queue's scheduler, which comes every 5 s.
+			c.RetryGaps = []time.Duration{0} // Another waits for the queue's scheduler, which comes every 5 s.
 		}),
 	})
 	r.front.set(aside)
