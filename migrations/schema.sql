@@ -953,6 +953,7 @@ CREATE TABLE public.rotations (
     woken integer DEFAULT 0 NOT NULL,
     refused_secret_lost integer DEFAULT 0 NOT NULL,
     note text DEFAULT ''::text NOT NULL,
+    same_as integer,
     CONSTRAINT rotations_state_check CHECK ((state = ANY (ARRAY['calling'::text, 'secret_unknown'::text, 'stored'::text, 'done'::text, 'failed'::text])))
 );
 

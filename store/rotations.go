@@ -37,6 +37,7 @@ type Rotation struct {
 	Lost          int        // Calls whose answer nobody saw.
 	StoredAt      *time.Time
 	Version       *int       // Of the new secret.
+	SameAs        *int       // The older version whose secret it is again; nil as a rule.
 	OldUntil      *time.Time // The end of the version before.
 	VerifiedAt    *time.Time // When what was quarantined was first looked through.
 	LogReadAt     *time.Time // When the vendor's delivery log was.
@@ -147,13 +148,14 @@ func (t Tx) FreeRotation(ctx context.Context, id int64, attempt int, lost bool, 
 	return n == 1, err
 }
 
-// StoreRotation notes the new version of the secret. It reports false when the
-// rotation has gone on without this call.
-func (t Tx) StoreRotation(ctx context.Context, id int64, attempt, version int, now, oldUntil time.Time) (bool, error) {
+// StoreRotation notes the new version of the secret, and which older one it is
+// the same as, 0 for none. It reports false when the rotation has gone on without
+// this call.
+func (t Tx) StoreRotation(ctx context.Context, id int64, attempt, version, sameAs int, now, oldUntil time.Time) (bool, error) {
 	n, err := affected(t.db.NewRaw(`UPDATE rotations SET state = 'stored', lease_until = NULL, version = ?version, stored_at = ?now,
-			old_until = ?until, note = ''
+			same_as = nullif(?same, 0), old_until = ?until, note = ''
 		WHERE id = ?id AND attempt = ?attempt AND state IN ('calling', 'secret_unknown')`,
-		named{"id": id, "attempt": attempt, "version": version, "now": now, "until": oldUntil}).Exec(ctx))
+		named{"id": id, "attempt": attempt, "version": version, "same": sameAs, "now": now, "until": oldUntil}).Exec(ctx))
 	return n == 1, err
 }
 

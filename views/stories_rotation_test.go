@@ -31,6 +31,8 @@ func rotationStories() []story {
 	done := stored
 	done.State, done.LogReadAt, done.Refused, done.Woken, done.EndedAt = "done", at(5), views.Known(3), views.Known(1), at(6)
 	done.Recovered, done.RefusedSecretLost, done.Lost, done.Emergency, done.By = views.Known(8), views.Known(2), 1, true, hostile
+	same := done
+	same.Version, same.SameAs, same.By = 3, 1, "carol"
 	failed := views.Rotation{State: "failed", StartedAt: at(0), CalledAt: at(1), Calls: 1, EndedAt: at(2), Note: "This plan has no webhooks" + hostile}
 	ended := page(&done, secrets, "active")
 	ended.Earlier = []views.Rotation{failed, {State: "done", By: "carol", StartedAt: before(72 * time.Hour), EndedAt: before(72*time.Hour - 6*time.Second), Version: 1, Recovered: views.Known(0), RefusedSecretLost: views.Known(0)}}
@@ -42,6 +44,7 @@ func rotationStories() []story {
 		{"rotation-secret-unknown", views.RotationPage(page(&unknown, secrets[1:], "secret_unknown"))},
 		{"rotation-stored", views.RotationPage(page(&stored, secrets, "active"))},
 		{"rotation-done", views.RotationPage(ended)},
+		{"rotation-same", views.RotationPage(page(&same, secrets, "active"))},
 		{"rotation-failed", views.RotationPage(page(&failed, secrets[1:], "active"))},
 		{"rotation-gone", views.RotationPage(gone)},
 	}

@@ -78,7 +78,7 @@ func rotationProps(r *store.Rotation) views.Rotation {
 	looked, read := r.VerifiedAt != nil, r.LogReadAt != nil
 	return views.Rotation{
 		State: string(r.State), By: r.StartedBy, Emergency: r.Emergency, StartedAt: r.StartedAt, CalledAt: orZero(r.CalledAt),
-		Calls: r.Attempt, Lost: r.Lost, StoredAt: orZero(r.StoredAt), Version: orZero(r.Version), OldUntil: orZero(r.OldUntil),
+		Calls: r.Attempt, Lost: r.Lost, StoredAt: orZero(r.StoredAt), Version: orZero(r.Version), SameAs: orZero(r.SameAs), OldUntil: orZero(r.OldUntil),
 		VerifiedAt: orZero(r.VerifiedAt), Quarantined: known(looked, r.Quarantined), Recovered: known(looked, r.Recovered),
 		LogReadAt: orZero(r.LogReadAt), Refused: known(read, r.Refused), Woken: known(read, r.Woken),
 		RefusedSecretLost: known(!r.Open(), r.RefusedSecretLost), EndedAt: orZero(r.EndedAt), Note: r.Note,

@@ -84,3 +84,23 @@ func TestRotationFollowsLive(t *testing.T) {
 	watched.until(t, "event: done")
 	watched.ended(t)
 }
+
+// TestRotationThatBroughtNoNewSecret: whoever changed it because it leaked reads that it still is the leaked one, also in
+// an emergency, in which every older version has ended.
+func TestRotationThatBroughtNoNewSecret(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.as(t, store.RoleAdmin)
+	id := b.hook(t)
+	page := fmt.Sprintf("/webhooks/%d/rotation", id)
+	const said = "is the secret of version 1 again"
+	rotation := b.id(t, `INSERT INTO rotations (webhook_id, state, webhook_was, started_at, emergency, stored_at, version, log_read_at, note, ended_at)
+		VALUES ($1, 'done', 'live', now(), true, now(), 3, now(), 'the log could not be read', now()) RETURNING id`, id)
+	if got := v.get(page).text("main"); strings.Contains(got, said) {
+		t.Errorf("a new secret: got %q", got)
+	}
+	b.exec(t, `UPDATE rotations SET same_as = 1 WHERE id = $1`, rotation)
+	if got := v.get(page).text("main"); !strings.Contains(got, "Version 3 "+said) || strings.Contains(got, "Every older version has ended.") {
+		t.Errorf("the first secret again: got %q", got)
+	}
+}

@@ -49,6 +49,7 @@ type endedRotation struct {
 	State             store.RotationState `json:"state"`
 	Emergency         bool                `json:"emergency"`
 	Version           *int                `json:"version"`
+	SameAs            *int                `json:"same_as"`
 	OldUntil          *time.Time          `json:"old_until"`
 	Calls             int                 `json:"calls"`
 	LostAnswers       int                 `json:"lost_answers"`
@@ -65,7 +66,7 @@ func (c *webhookRotateCmd) tell(out io.Writer, r *store.Rotation) error {
 	var err error
 	if c.JSON {
 		err = json.NewEncoder(out).Encode(endedRotation{
-			ID: r.ID, WebhookID: r.WebhookID, State: r.State, Emergency: r.Emergency, Version: r.Version, OldUntil: r.OldUntil,
+			ID: r.ID, WebhookID: r.WebhookID, State: r.State, Emergency: r.Emergency, Version: r.Version, SameAs: r.SameAs, OldUntil: r.OldUntil,
 			Calls: r.Attempt, LostAnswers: r.Lost, Quarantined: r.Quarantined, Recovered: r.Recovered, Refused: r.Refused,
 			Woken: r.Woken, RefusedSecretLost: r.RefusedSecretLost, Seconds: r.EndedAt.Sub(r.StartedAt).Seconds(), Note: r.Note,
 		})
@@ -84,9 +85,12 @@ func (c *webhookRotateCmd) print(out io.Writer, r *store.Rotation) error {
 		return err
 	}
 	lines := fmt.Sprintf("rotated: version %d is in use since %s\n", *r.Version, r.StoredAt.UTC().Format(time.RFC3339))
-	if r.Emergency {
+	switch {
+	case r.SameAs != nil:
+		lines += fmt.Sprintf("the vendor made no new secret: it is that of version %d again, and whoever knows that one can still sign\n", *r.SameAs)
+	case r.Emergency:
 		lines += "every older secret has ended\n"
-	} else if r.OldUntil != nil {
+	case r.OldUntil != nil:
 		lines += fmt.Sprintf("late retries signed with the one before are taken up until %s\n", r.OldUntil.UTC().Format(time.RFC3339))
 	}
 	lines += fmt.Sprintf("quarantine: %d looked at, %d taken up; the vendor's log: %d refused, %d jobs asked for\n",

@@ -84,10 +84,10 @@ func (p *Pipeline) storeRotated(ctx context.Context, r *store.Rotation, secret g
 		if err != nil {
 			return err
 		}
-		if known, err = p.noteKnown(ctx, tx, r.WebhookID, version, secret); err != nil {
+		if known, err = p.noteKnown(ctx, tx, r, version, secret); err != nil {
 			return err
 		}
-		stored, err := tx.StoreRotation(ctx, r.ID, r.Attempt, version, now, until)
+		stored, err := tx.StoreRotation(ctx, r.ID, r.Attempt, version, known, now, until)
 		if err != nil {
 			return err
 		}
@@ -126,18 +126,21 @@ type knownFacts struct {
 // is the same as, 0 when it is new, and writes that down. Such a secret is stored
 // all the same, as it is what the vendor signs with; but who knew the old one
 // knows this one too, which an emergency was to end.
-func (p *Pipeline) noteKnown(ctx context.Context, tx store.Tx, webhookID int64, version int, secret geonode.Secret) (int, error) {
-	rows, err := tx.Secrets(ctx, webhookID, time.Time{}) // Those that have ended too.
+func (p *Pipeline) noteKnown(ctx context.Context, tx store.Tx, r *store.Rotation, version int, secret geonode.Secret) (int, error) {
+	rows, err := tx.Secrets(ctx, r.WebhookID, time.Time{}) // Those that have ended too.
 	if err != nil {
 		return 0, err
 	}
 	for _, old := range rows {
-		plain, err := p.sealer.open(secretPlace(webhookID, old.Version), old.Sealed)
+		if !old.ValidFrom.Before(r.StartedAt) {
+			continue // A late answer to an earlier call of this rotation: new, too.
+		}
+		plain, err := p.sealer.open(secretPlace(r.WebhookID, old.Version), old.Sealed)
 		if err != nil || subtle.ConstantTimeCompare(plain, []byte(secret.Reveal())) == 0 {
 			continue // One that can't be opened must not keep the new one from being stored.
 		}
 		return old.Version, tx.Audit(ctx, p.now(), store.Change{
-			What: "webhook.secret_repeated", Kind: "webhook", ID: strconv.FormatInt(webhookID, 10),
+			What: "webhook.secret_repeated", Kind: "webhook", ID: strconv.FormatInt(r.WebhookID, 10),
 			After: knownFacts{Version: version, SameAs: old.Version},
 		})
 	}

@@ -1,0 +1,1 @@
+ALTER TABLE rotations DROP COLUMN same_as;
