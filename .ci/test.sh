@@ -7,7 +7,8 @@ wanted=(chromium cc unzip)
 [ -n "${DATABASE_URL:-}" ] || wanted+=(postgres)
 .ci/setup.sh "${wanted[@]}"
 
-# The timeout is for one package, of which the slowest took 6 minutes where it was chosen and over 25 on a machine with dear system calls; as many packages as there are cores run at a time, each with a Postgres of its own.
+# The timeout is for one package: the slowest takes 6 minutes, and took over 25 on a machine with dear system calls. As many
+# packages as there are cores run at a time, each with a Postgres of its own.
 # Without a browser, or unzip, the tests that need one fail here instead of being skipped.
 export CGO_ENABLED=1 ROLLCALL_BROWSER=required ROLLCALL_UNZIP=required
 # Two cores are what bounds it: rather memory than collections, and vet runs with the linters.

@@ -150,11 +150,11 @@ func (b *chrome) click(selector string) {
 	b.once(selector, `if (!e.offsetParent || e.disabled) return ""; e.click();`)
 }
 
-// once does something to what the selector finds once it is there, found and used in one step: a page may still be
-// coming, and a live one replace its rows at any moment.
+// once does something to what the selector finds once it is there, found and used in one step: a live page may replace its
+// rows at any moment. Of a page that is still coming a list may be there without its options, and a form without its end.
 func (b *chrome) once(selector, do string) {
 	b.t.Helper()
-	script := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e) return ""; %s return "done"; })()`, selector, do)
+	script := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e || document.readyState === "loading") return ""; %s return "done"; })()`, selector, do)
 	limit := time.After(time.Minute)
 	for b.value(script) == "" {
 		select {
