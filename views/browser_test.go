@@ -203,7 +203,7 @@ func openTab(browser context.Context, t *testing.T, size view) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(ctx, 8*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 20*time.Minute)
 	t.Cleanup(cancelTimeout)
 	opened := &tab{ctx: ctx}
 	opened.resize(t, size)

@@ -47,7 +47,7 @@ func openTab(t *testing.T) *tab {
 	t.Cleanup(cancelAllocator)
 	browser, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(browser, 8*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(browser, 20*time.Minute)
 	t.Cleanup(cancelTimeout)
 	opened := &tab{ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
@@ -85,13 +85,17 @@ func (o *tab) run(t *testing.T, script string) {
 	}
 }
 
-// until waits for an expression to become true. A page that is left while it
-// waits ends the waiting, so it begins again on the next.
+// until waits for an expression to become true of a whole page: of one that is
+// still coming a form may be there without its end, or a button without the
+// script that hears it, and looking into what isn't there would end the looking.
+// A page that is left while it waits ends the waiting, so it begins again on the
+// next.
 func (o *tab) until(t *testing.T, expression string) {
 	t.Helper()
+	whole := `(() => { try { return document.readyState === "complete" && (` + expression + `); } catch { return false; } })()`
 	var err error
 	for range 10 {
-		_, err = chromedp.Run(o.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
+		_, err = chromedp.Run(o.ctx, chromedp.Poll[bool](whole, chromedp.WithPollingTimeout(patience)))
 		if err == nil {
 			return
 		}

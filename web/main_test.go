@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // password is everybody's.
 const password = "correct horse battery"

@@ -95,7 +95,7 @@ func (d *desk) restoredWithKey(t *testing.T, folder, file string, key []byte, wa
 		waitFor(t, folder, `SELECT stored_webhook >= $2 FROM batches WHERE id = $1`, id, n)
 	}
 	run.signal(terminated)
-	if code := run.exit(time.Minute); code != 0 {
+	if code := run.exit(patience); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
 }
@@ -124,7 +124,7 @@ func (d *desk) restoredWithout(t *testing.T, folder, file string, plain, sealed 
 	waitFor(t, folder, `SELECT outstanding + failed + cancelled = 0 FROM batches WHERE id = $1`, plain)
 	waitFor(t, folder, `SELECT count(*) = 3 FROM webhooks WHERE state = 'live'`)
 	run.signal(terminated)
-	if code := run.exit(time.Minute); code != 0 {
+	if code := run.exit(patience); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
 }
@@ -141,7 +141,7 @@ func waitFor(t *testing.T, folder, query string, args ...any) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }() // It was only read.
-	eventually(t, query, time.Minute, func() bool {
+	eventually(t, query, patience, func() bool {
 		var done bool
 		if err := conn.QueryRow(t.Context(), query, args...).Scan(&done); err != nil {
 			t.Fatal(err)

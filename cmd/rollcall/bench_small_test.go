@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -115,7 +114,7 @@ func TestBenchUnread(t *testing.T) {
 func benchOf[row any](t *testing.T, dsn, name string, args ...string) benchReport[row] {
 	t.Helper()
 	p := start(t, map[string]string{"DATABASE_URL": dsn}, append([]string{"bench", name, "--json"}, args...)...)
-	if code := p.exit(2 * time.Minute); code > 1 {
+	if code := p.exit(patience); code > 1 {
 		t.Fatalf("exit %d:\n%s", code, p.log)
 	}
 	return benchRead[row](t, name, p.log.String())

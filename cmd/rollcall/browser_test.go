@@ -59,7 +59,7 @@ func openChrome(t *testing.T, base string) *chrome {
 	t.Cleanup(cancelAllocator)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancelTimeout := context.WithTimeout(ctx, 8*time.Minute)
+	ctx, cancelTimeout := context.WithTimeout(ctx, 20*time.Minute)
 	t.Cleanup(cancelTimeout)
 	b := &chrome{t: t, ctx: ctx, base: base, axe: string(axe)}
 	b.do(chromedp.EmulateViewport(1280, 900))
@@ -123,7 +123,7 @@ func (b *chrome) value(script string) string {
 // until waits until the selector's text matches.
 func (b *chrome) until(selector, pattern string) string {
 	b.t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for {
 		text := b.text(selector)
 		if regexp.MustCompile(pattern).MatchString(text) {
@@ -151,11 +151,12 @@ func (b *chrome) click(selector string) {
 }
 
 // once does something to what the selector finds once it is there, found and used in one step: a live page may replace its
-// rows at any moment. Of a page that is still coming a list may be there without its options, and a form without its end.
+// rows at any moment. Of a page that is still coming a list may be there without its options, a form without its end, and a
+// button without the script that hears it.
 func (b *chrome) once(selector, do string) {
 	b.t.Helper()
-	script := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e || document.readyState === "loading") return ""; %s return "done"; })()`, selector, do)
-	limit := time.After(time.Minute)
+	script := fmt.Sprintf(`(() => { const e = document.querySelector(%q); if (!e || document.readyState !== "complete") return ""; %s return "done"; })()`, selector, do)
+	limit := time.After(patience)
 	for b.value(script) == "" {
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -169,7 +170,7 @@ func (b *chrome) once(selector, do string) {
 // check holds the page as it is against axe-core, the window's width and the console.
 func (b *chrome) check(name string) {
 	b.t.Helper()
-	b.once("main", `if (document.readyState !== "complete") return "";`) // A page that is still coming lacks half of what it is held against.
+	b.once("main", "") // A page that is still coming lacks half of what it is held against.
 	b.picture(name)
 	found := b.value(b.axe + `; axe.run({iframes: false}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 2).map((n) => n.html).join(" ")).join("\n"))`)
 	if found != "" {
@@ -322,6 +323,6 @@ func TestOperatorInABrowser(t *testing.T) {
 	// The page follows the runs, and what was said stays.
 	const newest = `document.querySelector("[data-testid=runs] time")?.dateTime ?? ""`
 	before := b.value(newest)
-	eventually(t, "another run to show", time.Minute, func() bool { return b.value(newest) != before })
+	eventually(t, "another run to show", patience, func() bool { return b.value(newest) != before })
 	b.until("body", "A run is queued")
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -197,7 +196,7 @@ func TestDemoStaysUp(t *testing.T) {
 	run.log.match(t, regexp.MustCompile("(Serving until Ctrl-C)"))
 	run.signal(os.Interrupt)
 	run.signal(terminated) // As a group that is ended together may have it: still one wish.
-	if code := run.exit(30 * time.Second); code != 0 {
+	if code := run.exit(patience); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
 }

@@ -46,7 +46,7 @@ func TestDoctor(t *testing.T) {
 	if got := mustRun(t, d.vars, "webhook", "list"); strings.Count(got, " live ") != 3 {
 		t.Errorf("got %s, want three live webhooks", got)
 	}
-	d.home(d.submit(store.KindExtract, 3), 30*time.Second)
+	d.home(d.submit(store.KindExtract, 3), patience)
 	if _, err := d.store.SQL().ExecContext(t.Context(), `INSERT INTO webhooks (endpoint, event_type, url, state, created_at, state_at)
 		VALUES ('replacedreplacedreplaced', 'batch_completed', 'https://desk.example/webhooks/geonode/replacedreplacedreplaced', 'gone', now(), now())`); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func (d *door) call(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // It may be closed.
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(conn, text) // The server may close before it has taken all.

@@ -71,7 +71,7 @@ func (h *hold) release() { h.once.Do(func() { close(h.free) }) }
 // wait waits until n calls are held.
 func (h *hold) wait(t *testing.T, n int) {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for got := range n {
 		select {
 		case <-h.arrived:
@@ -279,7 +279,7 @@ func (b *balancer) all() ([]answered, int, <-chan struct{}) {
 // until waits for deliveries.
 func (b *balancer) until(t *testing.T, what string, done func(answers []answered, waiting int) bool) {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for {
 		answers, waiting, changed := b.all()
 		if done(answers, waiting) {

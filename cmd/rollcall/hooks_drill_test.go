@@ -89,8 +89,8 @@ func TestDials(t *testing.T) {
 	}
 	f.write("clock", "-36h\n")
 	f.write("disk", "1")
-	eventually(t, "the clock to be turned", time.Minute, func() bool { return h.now().Equal(at.Add(-36 * time.Hour)) })
-	eventually(t, "the disk to fill", time.Minute, func() bool { return h.fail(true) != nil })
+	eventually(t, "the clock to be turned", patience, func() bool { return h.now().Equal(at.Add(-36 * time.Hour)) })
+	eventually(t, "the disk to fill", patience, func() bool { return h.fail(true) != nil })
 	if full, ok := errors.AsType[*pgconn.PgError](h.fail(true)); !ok || full.Code != "53100" {
 		t.Errorf("got %v, want SQLSTATE 53100", full)
 	}

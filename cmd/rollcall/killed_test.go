@@ -81,7 +81,7 @@ func TestKilledInReconcile(t *testing.T) {
 func (d *desk) quietDown() {
 	d.t.Helper()
 	const active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()"
-	eventually(d.t, "the killed process's statements to end", 30*time.Second, func() bool { return d.number(active) == 0 })
+	eventually(d.t, "the killed process's statements to end", patience, func() bool { return d.number(active) == 0 })
 }
 
 // TestKilledProcessIsMadeUpFor kills a server in the middle of a batch: started again, it brings everything home
@@ -94,7 +94,7 @@ func TestKilledProcessIsMadeUpFor(t *testing.T) {
 	first.address()
 	mustRun(t, d.vars, "webhook", "register")
 	id := d.submit(store.KindMixed, 160)
-	d.until(id, 60*time.Second, underWay)
+	d.until(id, patience, underWay)
 	first.signal(os.Kill)
 	if code := first.exit(10 * time.Second); code != -1 {
 		t.Errorf("exit %d, want a death by signal", code)

@@ -304,7 +304,7 @@ func (s *show) foreign() {
 	ctx := s.t.Context()
 	_, err := s.vendor.SubmitExtract(ctx, geonode.ExtractRequest{URL: "https://news.sandbox.test/another-program"})
 	s.must(err)
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for held := int64(0); held == 0; {
 		held, err = s.store.CountEvents(ctx, store.EventHeld)
 		s.must(err)

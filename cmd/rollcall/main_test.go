@@ -8,12 +8,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"rollcall/store/storetest"
 )
 
 // asProgram makes the test binary be rollcall itself, so that tests can start and kill real processes.
 const asProgram = "ROLLCALL_TEST_AS_PROGRAM"
+
+// patience is how long a test waits for what must happen. Where it is a promise how long something may take, the test says so.
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {

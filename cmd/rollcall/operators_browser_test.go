@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"rollcall/internal/sandbox"
 	"rollcall/store"
@@ -76,7 +75,7 @@ func (s *show) forbiddenToOperators() {
 		}
 	}
 	// Chromium notes each of them, a moment later.
-	eventually(s.t, "the console's notes", time.Minute, func() bool {
+	eventually(s.t, "the console's notes", patience, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.said) < len(paths) {

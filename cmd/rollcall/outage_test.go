@@ -149,7 +149,7 @@ func TestPostgresRestarts(t *testing.T) {
 		pg.stop(kill)
 		lb.open()
 		for _, p := range []*process{pages, worker} {
-			got := untilReady(t, p.address(), http.StatusServiceUnavailable, time.Minute)
+			got := untilReady(t, p.address(), http.StatusServiceUnavailable, patience)
 			if got.Ready || len(got.Problems) != 1 || got.Problems[0] != "the database can't be reached" {
 				t.Errorf("without a database, /readyz answers %s", got.text)
 			}
@@ -164,7 +164,7 @@ func TestPostgresRestarts(t *testing.T) {
 		pg.start()
 		back := time.Now()
 		for i, p := range []*process{pages, worker} {
-			untilReady(t, p.address(), http.StatusOK, time.Minute)
+			untilReady(t, p.address(), http.StatusOK, patience)
 			if n := p.complaints() - complaints[i]; n == 0 || n > mostComplaints {
 				t.Errorf("the log has %d lines of warning about the outage, want some and at most %d", n, mostComplaints)
 			}
@@ -184,7 +184,7 @@ const listens = `datname = current_database() AND state = 'idle' AND (query ILIK
 // cutListeners ends such connections until every process's log tells in its words that it lost one.
 func (d *desk) cutListeners(told map[*process]string) {
 	d.t.Helper()
-	eventually(d.t, "every process to lose its listener", time.Minute, func() bool {
+	eventually(d.t, "every process to lose its listener", patience, func() bool {
 		d.number("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE " + listens)
 		for p, words := range told {
 			if !strings.Contains(p.log.String(), words) {
@@ -211,15 +211,15 @@ func TestListenCut(t *testing.T) {
 	id := d.submit(store.KindExtract, 10)
 	live := signIn(t, pages.address(), "alice", password).watch(pages.address() + fmt.Sprintf("/batches/%d/live", id))
 	called.wait(t, 1)
-	live.until("outstanding", 30*time.Second)
+	live.until("outstanding", patience)
 	d.cutListeners(map[*process]string{
 		pages: "live pages lost their listener", worker: "notifier.Notifier: Error running listener",
 	})
-	eventually(t, "both processes to listen again", time.Minute, func() bool {
+	eventually(t, "both processes to listen again", patience, func() bool {
 		return d.number("SELECT count(*) FROM pg_stat_activity WHERE "+listens) >= 2
 	})
 	for _, p := range []*process{pages, worker} {
-		untilReady(t, p.address(), http.StatusOK, time.Minute)
+		untilReady(t, p.address(), http.StatusOK, patience)
 	}
 	called.release()
 	live.until("event: done", resumed)

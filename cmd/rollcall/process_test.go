@@ -55,7 +55,7 @@ func start(t *testing.T, vars map[string]string, args ...string) *process {
 		_ = p.cmd.Process.Signal(terminated) // It may have ended.
 		select {
 		case <-p.done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			_ = p.cmd.Process.Kill() // It may have ended.
 		}
 		<-p.done
@@ -143,7 +143,7 @@ func (b *logBuffer) see() (string, <-chan struct{}) {
 // match waits until what is printed matches and returns the first group.
 func (b *logBuffer) match(t *testing.T, pattern *regexp.Regexp) string {
 	t.Helper()
-	limit := time.After(60 * time.Second)
+	limit := time.After(patience)
 	for {
 		text, changed := b.see()
 		if found := pattern.FindStringSubmatch(text); found != nil {

@@ -44,7 +44,7 @@ func (d *desk) undelivered(t *testing.T, n int) int64 {
 			t.Fatal(err)
 		}
 	}
-	for given, limit := 0, time.After(time.Minute); given < n; {
+	for given, limit := 0, time.After(patience); given < n; {
 		list, err := d.vendor.ListDeliveries(ctx, *hook.VendorWebhookID, geonode.DeliveryParams{Page: 1, Status: geonode.DeliveryAbandoned})
 		if err != nil {
 			t.Fatal(err)

@@ -123,7 +123,7 @@ func TestSeveralProcesses(t *testing.T) {
 		h.release()
 	}
 	for _, s := range []*liveStream{onPages, onBoth} {
-		s.until("event: done", 30*time.Second)
+		s.until("event: done", patience)
 	}
 	if b := d.home(id, time.Second); b.Stored() != 40 {
 		t.Errorf("got %d stored, want 40", b.Stored())
@@ -139,7 +139,7 @@ func (d *desk) oneRunAnInterval(every time.Duration, runs int) {
 	d.t.Helper()
 	const timed = " FROM reconcile_runs WHERE trigger = 'timer'"
 	from := d.number("SELECT coalesce(max(id), 0)" + timed)
-	eventually(d.t, "further reconcile runs", 30*time.Second, func() bool {
+	eventually(d.t, "further reconcile runs", patience, func() bool {
 		return d.number(fmt.Sprintf("SELECT count(*)"+timed+" AND id > %d", from)) >= int64(runs)
 	})
 	took := d.number(fmt.Sprintf("SELECT (extract(epoch FROM max(started_at) - min(started_at)) * 1000)::bigint"+timed+" AND id > %d AND id <= %d", from, from+int64(runs)))

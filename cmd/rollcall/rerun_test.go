@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"rollcall/store"
 )
@@ -28,7 +27,7 @@ func (d *desk) runsAgain(t *testing.T, batch string) {
 	if err := json.Unmarshal([]byte(got.out), &said); err != nil {
 		t.Fatal(err)
 	}
-	b := d.home(said.BatchID, time.Minute)
+	b := d.home(said.BatchID, patience)
 	if b.Stored() != 2 || b.Name != "once more" || b.ParentBatchID == nil || *b.Rerun != store.RerunAll || said.URLs != 2 {
 		t.Errorf("said %+v, made %+v", said, b)
 	}

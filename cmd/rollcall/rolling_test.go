@@ -25,7 +25,7 @@ func TestRollingRestart(t *testing.T) {
 		batches = append(batches, d.submit(store.KindExtract, 90))
 		lb.more(t, 30)
 		servers[i].signal(terminated)
-		if code := servers[i].exit(30 * time.Second); code != 0 {
+		if code := servers[i].exit(patience); code != 0 {
 			t.Errorf("exit %d, want an end in order", code)
 		}
 		// The other one goes on meanwhile: a slow end may have outlasted all that was submitted before.
@@ -36,7 +36,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 	// They share URLs: the books are looked at when no call is under way any more.
 	for _, id := range batches {
-		d.until(id, 60*time.Second, func(b *store.Batch) bool { return b.Outstanding == 0 })
+		d.until(id, patience, func(b *store.Batch) bool { return b.Outstanding == 0 })
 	}
 	for _, id := range batches {
 		d.home(id, time.Second)

@@ -107,7 +107,7 @@ func (d *desk) turnAll(carol *browser, base string) int {
 		if to := carol.post(page+"/rotate", form); !strings.HasSuffix(to, "/rotation") {
 			d.t.Fatalf("rotate leads to %q, want the page that follows it", to)
 		}
-		eventually(d.t, "the rotation to end", time.Minute, func() bool {
+		eventually(d.t, "the rotation to end", patience, func() bool {
 			last, err := d.store.LastRotation(d.t.Context(), w.ID)
 			if err != nil {
 				d.t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"regexp"
 	"strings"
-	"time"
 )
 
 // searchResult looks for a word of the result shown, reads what is found, and
@@ -20,7 +19,7 @@ func (b *chrome) searchResult() {
 	b.click("[data-testid=search] [type=submit]")
 	b.until("#found, [data-testid=backlog]", `\w`)
 	// Results become searchable behind everything else: the page says how many are not yet.
-	eventually(b.t, "the word to be found", time.Minute, func() bool {
+	eventually(b.t, "the word to be found", patience, func() bool {
 		if found := b.value(`document.querySelector("[data-testid=found] a[href^='/results/']")?.href ?? ""`); found != "" {
 			return true
 		}

@@ -97,13 +97,13 @@ func TestServe(t *testing.T) {
 	if _, err := fmt.Sscanf(location, "/batches/%d", &id); err != nil {
 		t.Fatal(err)
 	}
-	if b := d.until(id, 30*time.Second, func(b *store.Batch) bool { return b.Outstanding == 0 }); b.Stored() != 2 {
+	if b := d.until(id, patience, func(b *store.Batch) bool { return b.Outstanding == 0 }); b.Stored() != 2 {
 		t.Errorf("got %+v, want two stored", b)
 	}
 	printed += mustRun(t, d.vars, "webhook", "rotate", "1") + mustRun(t, d.vars, "doctor")
 	d.noLeaks(t, known, browser, base, printed)
 	run.signal(os.Interrupt)
-	if code := run.exit(30 * time.Second); code != 0 {
+	if code := run.exit(patience); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
 	if found, err := leaks(strings.NewReader(run.log.String()), known.secrets); err != nil || len(found) > 0 {
@@ -192,9 +192,9 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 	first.address()
 	mustRun(t, d.vars, "webhook", "register")
 	id := d.submit(store.KindExtract, 120)
-	d.until(id, 60*time.Second, underWay)
+	d.until(id, patience, underWay)
 	first.signal(terminated)
-	if code := first.exit(30 * time.Second); code != 0 {
+	if code := first.exit(patience); code != 0 {
 		t.Errorf("exit %d, want 0", code)
 	}
 	if b := d.until(id, time.Second, func(*store.Batch) bool { return true }); b.Outstanding == 0 {
@@ -231,7 +231,7 @@ func TestDrain(t *testing.T) {
 		t.Fatalf("got %q, %v, want to be asked for the body", line, err)
 	}
 	run.signal(terminated)
-	for limit := time.Now().Add(10 * time.Second); statusOf(t.Context(), base+"/readyz") != http.StatusServiceUnavailable; {
+	for limit := time.Now().Add(patience); statusOf(t.Context(), base+"/readyz") != http.StatusServiceUnavailable; {
 		if time.Now().After(limit) {
 			t.Fatal("the process never turned unready")
 		}
@@ -290,12 +290,12 @@ func TestRolesShareTheWork(t *testing.T) {
 			t.Errorf("worker %s: got %d, want %d", path, got, want)
 		}
 	}
-	if b := d.home(id, 60*time.Second); b.StoredWebhook == 0 {
+	if b := d.home(id, patience); b.StoredWebhook == 0 {
 		t.Errorf("got %+v, want some by webhook", b)
 	}
 	for _, p := range []*process{pages, worker} {
 		p.signal(terminated)
-		if code := p.exit(30 * time.Second); code != 0 {
+		if code := p.exit(patience); code != 0 {
 			t.Errorf("exit %d, want 0", code)
 		}
 	}

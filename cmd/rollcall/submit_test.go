@@ -61,7 +61,7 @@ func TestSubmitCommand(t *testing.T) {
 		t.Errorf("batches: got %d, %v, want 1", batches, err)
 	}
 	start(t, d.vars, "serve")
-	if b := d.home(said.BatchID, time.Minute); b.Stored() != 2 || b.Name != "pages" || b.URLColumn != "page" || b.Kind != store.KindBatch || b.CreatedBy == nil {
+	if b := d.home(said.BatchID, patience); b.Stored() != 2 || b.Name != "pages" || b.URLColumn != "page" || b.Kind != store.KindBatch || b.CreatedBy == nil {
 		t.Errorf("batch: got %+v", b)
 	}
 	d.runsAgain(t, "1")

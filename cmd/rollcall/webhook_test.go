@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"rollcall/store"
 )
@@ -90,7 +89,7 @@ func TestWebhookCommands(t *testing.T) {
 			t.Errorf("got %+v", w)
 		}
 	}
-	if b := d.home(d.submit(store.KindExtract, 3), 30*time.Second); b.StoredWebhook == 0 {
+	if b := d.home(d.submit(store.KindExtract, 3), patience); b.StoredWebhook == 0 {
 		t.Errorf("got %+v, want some by the adopted webhook", b)
 	}
 }

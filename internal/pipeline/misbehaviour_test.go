@@ -240,10 +240,10 @@ func TestVendorThatTakesNoCallKeepsNoJobOpen(t *testing.T) {
 func TestIntendedJobWithoutATaskIsCalledFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{noWebhooks: true, pipeline: silent(func(c *pipeline.Config) { c.Mode, c.NoReconcile = pipeline.ModePoll, true })})
-	r.exec(`UPDATE gates SET closed_until = $1, closings = 1 WHERE name = 'submit'`, time.Now().Add(3*time.Second))
+	r.exec(`UPDATE gates SET closed_until = now() + interval '1 hour', closings = 1 WHERE name = 'submit'`)
 	id := r.submit(store.KindExtract, "https://shop.sandbox.test/item/1", "https://shop.sandbox.test/item/2")
 	eventually(t, "the tasks to wait", func() bool {
-		return r.number(`SELECT count(*) FROM river_job WHERE kind = 'dispatch' AND state <> 'running' AND metadata ? 'snoozes'`) == 2
+		return r.number(`SELECT count(*) FROM river_job WHERE kind = 'dispatch' AND state = 'scheduled'`) == 2
 	})
 	r.exec(`DELETE FROM river_job WHERE kind = 'dispatch' AND (args->>'job_id')::bigint = (SELECT min(id) FROM jobs)`)
 	if run, err := r.pipe.Reconcile(t.Context(), "person"); err != nil || run.Errors > 0 {
@@ -252,6 +252,11 @@ func TestIntendedJobWithoutATaskIsCalledFor(t *testing.T) {
 	if got := r.number(`SELECT count(*) FROM river_job WHERE kind = 'dispatch'`); got != 2 {
 		t.Errorf("got %d tasks, want one for each job", got)
 	}
+	r.exec(`UPDATE gates SET closed_until = NULL`)
+	eventually(t, "the calls", func() bool {
+		r.exec(`UPDATE river_job SET scheduled_at = now() WHERE kind = 'dispatch' AND state = 'scheduled'`) // A gate is read again after a while.
+		return r.number(`SELECT count(*) FROM jobs WHERE state = 'intended'`) == 0
+	})
 	r.wantBatch(r.ended(id), 2, 0, 0)
 	if got := r.number(`SELECT sum(call_no) FROM jobs`); got != 2 {
 		t.Errorf("got %d calls, want 2", got)
