@@ -57,7 +57,7 @@ func newDeskWith(t *testing.T, faults sandbox.Faults, gaps []time.Duration, vars
 	})
 	listen := freeAddress(t)
 	d := &desk{t: t, vars: map[string]string{
-		"ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_DATABASE_CONNECTIONS": "8",
+		"ROLLCALL_DATA_DIR": t.TempDir(), "ROLLCALL_DATABASE_CONNECTIONS": "6",
 		"GEONODE_SCRAPER_API_KEY": testVendorKey, "SCRAPER_API_BASE_URL": vendor.URL,
 		"ROLLCALL_LISTEN": listen, "ROLLCALL_PUBLIC_URL": "http://" + listen, "ROLLCALL_SHUTDOWN_GRACE": "20s",
 		"ROLLCALL_SECRET_KEY": strings.Repeat("ab", 32), "ROLLCALL_POLL_FIRST": "200ms", "ROLLCALL_POLL_CAP": "1s",

@@ -83,7 +83,7 @@ func TestOneBadAnswerAmongAccepted(t *testing.T) {
 func TestOneLockedJobAmongAccepted(t *testing.T) {
 	t.Parallel()
 	r, jobs, other := callingRig(t, 4)
-	lock, err := r.store.SQL().BeginTx(t.Context(), nil)
+	lock, err := r.eyes.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func TestOneLockedBatchAmongCompletedJobs(t *testing.T) {
 	others := r.openJobs(2)
 	free := r.number(`SELECT max(id) FROM batches`)
 	eventually(t, "the sandbox to be done", func() bool { return r.vendorDone() == 4 })
-	lock, err := r.store.SQL().BeginTx(t.Context(), nil)
+	lock, err := r.eyes.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

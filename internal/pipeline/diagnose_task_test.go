@@ -19,7 +19,7 @@ func (r *rig) diagnosed() map[string]string {
 	eventually(r.t, "the reasons", func() bool {
 		return r.number(`SELECT count(*) FROM deliveries WHERE verdict = 'refused' AND diagnosed_at IS NULL`) == 0
 	})
-	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT source, diagnosis FROM deliveries WHERE verdict = 'refused'`)
+	rows, err := r.eyes.QueryContext(r.t.Context(), `SELECT source, diagnosis FROM deliveries WHERE verdict = 'refused'`)
 	if err != nil {
 		r.t.Fatal(err)
 	}

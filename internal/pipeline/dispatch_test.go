@@ -15,7 +15,7 @@ func TestAJobGivenBackUnderADispatchTaskIsCalledFor(t *testing.T) {
 	r := newRig(t, setup{stopped: true, noWebhooks: true})
 	id := r.submit(store.KindExtract, sandbox.MadeURLs(1, 1)...)
 	r.exec(`UPDATE jobs SET state = 'uncertain', call_no = 1, called_at = created_at, lease_until = created_at + interval '1 hour'`)
-	tx, err := r.store.SQL().BeginTx(t.Context(), nil)
+	tx, err := r.eyes.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestWritersOfExportsAreKnownAsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent.BeatEvery(20 * time.Millisecond)
-	lock, err := r.store.SQL().BeginTx(t.Context(), nil)
+	lock, err := r.eyes.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func await(tb testing.TB, what string, signal <-chan struct{}) {
 func (r *rig) number(query string, args ...any) int64 {
 	r.t.Helper()
 	var n *int64
-	if err := r.store.SQL().QueryRowContext(context.Background(), query, args...).Scan(&n); err != nil {
+	if err := r.eyes.QueryRowContext(context.Background(), query, args...).Scan(&n); err != nil {
 		r.t.Fatalf("%s: %v", query, err)
 	}
 	if n == nil {
@@ -66,7 +66,7 @@ func (r *rig) number(query string, args ...any) int64 {
 func (r *rig) text(query string, args ...any) string {
 	r.t.Helper()
 	var s *string
-	if err := r.store.SQL().QueryRowContext(context.Background(), query, args...).Scan(&s); err != nil {
+	if err := r.eyes.QueryRowContext(context.Background(), query, args...).Scan(&s); err != nil {
 		r.t.Fatalf("%s: %v", query, err)
 	}
 	if s == nil {
@@ -78,7 +78,7 @@ func (r *rig) text(query string, args ...any) string {
 // exec changes the database behind the pipeline's back.
 func (r *rig) exec(query string, args ...any) {
 	r.t.Helper()
-	if _, err := r.store.SQL().ExecContext(context.Background(), query, args...); err != nil {
+	if _, err := r.eyes.ExecContext(context.Background(), query, args...); err != nil {
 		r.t.Fatalf("%s: %v", query, err)
 	}
 }

@@ -20,7 +20,7 @@ func TestBatchOfEachKindComesHome(t *testing.T) {
 				t.Errorf("got %d stored, %d failed, want 60, 0\n%s", b.Stored(), b.Failed, r.describe(id))
 			}
 			var byJobs int64
-			if err := r.store.SQL().QueryRowContext(t.Context(), "SELECT sum(charged) FROM jobs WHERE batch_id = $1", id).Scan(&byJobs); err != nil {
+			if err := r.eyes.QueryRowContext(t.Context(), "SELECT sum(charged) FROM jobs WHERE batch_id = $1", id).Scan(&byJobs); err != nil {
 				t.Fatal(err)
 			}
 			if b.Charged != 60 || byJobs != 60 {

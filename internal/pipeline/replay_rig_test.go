@@ -43,7 +43,7 @@ func (r *rig) vendorDone() int {
 
 func (r *rig) jobsOf(batch int64) []int64 {
 	r.t.Helper()
-	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT id FROM jobs WHERE batch_id = $1 ORDER BY id`, batch)
+	rows, err := r.eyes.QueryContext(r.t.Context(), `SELECT id FROM jobs WHERE batch_id = $1 ORDER BY id`, batch)
 	if err != nil {
 		r.t.Fatal(err)
 	}

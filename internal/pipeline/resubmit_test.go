@@ -154,7 +154,7 @@ func (r *rig) noFaults() {
 // itemIDs are the items of a batch.
 func (r *rig) itemIDs(batch int64) []int64 {
 	r.t.Helper()
-	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT id FROM items WHERE batch_id = $1 ORDER BY position`, batch)
+	rows, err := r.eyes.QueryContext(r.t.Context(), `SELECT id FROM items WHERE batch_id = $1 ORDER BY position`, batch)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (r *rig) held(batch int64, log *logged) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	locked, err := r.store.SQL().BeginTx(r.t.Context(), nil)
+	locked, err := r.eyes.BeginTx(r.t.Context(), nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestDeliveryOfAJobThatIsBeingRemoved(t *testing.T) {
 	if n := r.marks(r.t.Context(), 1); n != 1 {
 		t.Fatalf("began %d", n)
 	}
-	delivery, err := r.store.SQL().BeginTx(t.Context(), nil)
+	delivery, err := r.eyes.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestOldNotesAreForgotten(t *testing.T) {
 			t.Errorf("%s: %d, want %d", query, got, want)
 		}
 	}
-	if _, err := r.store.SQL().ExecContext(t.Context(), `DELETE FROM audit_log`); err == nil {
+	if _, err := r.eyes.ExecContext(t.Context(), `DELETE FROM audit_log`); err == nil {
 		t.Error("anybody may empty the audit log")
 	}
 	if got := r.retain(); got != (pipeline.Kept{}) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -56,6 +57,7 @@ func unlessGiven(name, value string) {
 type rig struct {
 	t        testing.TB
 	store    *store.Store
+	eyes     *sql.DB // What the test itself looks and holds with: never a connection of the pipeline's.
 	dsn      string
 	sandbox  *sandbox.Sandbox
 	vendor   *httptest.Server // What the client calls; tests may put faults in front.
@@ -139,7 +141,7 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func newRig(tb testing.TB, s setup) *rig {
 	tb.Helper()
 	r := &rig{t: tb, dsn: storetest.DSN(tb)}
-	r.store = storetest.Open(tb, r.dsn)
+	r.store, r.eyes = storetest.Open(tb, r.dsn), storetest.Open(tb, r.dsn).SQL()
 	cfg := sandbox.Config{
 		Seed: 1, RunTime: 20 * time.Millisecond, RetryGaps: []time.Duration{50 * time.Millisecond, 200 * time.Millisecond},
 		DelayUnit: 20 * time.Millisecond, ReorderHold: 200 * time.Millisecond, EarlyLag: 50 * time.Millisecond, SlowMax: 100 * time.Millisecond,
@@ -304,7 +306,7 @@ func (r *rig) ended(id int64) *store.Batch {
 // describe is what a failed test shows of a batch's jobs.
 func (r *rig) describe(id int64) string {
 	var out strings.Builder
-	rows, err := r.store.SQL().QueryContext(context.Background(), `SELECT j.id, j.kind, j.state, coalesce(j.vendor_status, ''),
+	rows, err := r.eyes.QueryContext(context.Background(), `SELECT j.id, j.kind, j.state, coalesce(j.vendor_status, ''),
 		j.wake_seq, j.polls, j.settle_page, j.settle_passes, j.error_code,
 		(SELECT string_agg(e.kind || ' ' || e.net || ' ' || e.detail, ' | ' ORDER BY e.id) FROM job_events e WHERE e.job_id = j.id),
 		(SELECT string_agg(q.kind || ':' || q.state::text || ':' || q.attempt || ' ' || coalesce(q.errors[array_upper(q.errors, 1)]->>'error', ''), ' ; ')
@@ -362,7 +364,7 @@ func (r *rig) likeBooks(id int64) {
 			truth[o.URL] = append(truth[o.URL], o)
 		}
 	}
-	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown
+	rows, err := r.eyes.QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown
 		FROM items i LEFT JOIN results r ON r.item_id = i.id WHERE i.batch_id = $1`, id)
 	if err != nil {
 		r.t.Fatal(err)

@@ -174,7 +174,7 @@ func TestScheduleIsRunOnce(t *testing.T) {
 	}
 	due()
 	other := r.newPipeline(setup{})
-	held, err := r.store.SQL().BeginTx(t.Context(), nil)
+	held, err := r.eyes.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ type told struct {
 
 func (r *rig) told(batch int64) []*told {
 	r.t.Helper()
-	rows, err := r.store.SQL().QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown, r.html, r.item_id IS NOT NULL,
+	rows, err := r.eyes.QueryContext(r.t.Context(), `SELECT i.url, i.state, i.error_code, r.markdown, r.html, r.item_id IS NOT NULL,
 			coalesce((SELECT string_agg(j.vendor_job_id, ' ') FROM job_items ji JOIN jobs j ON j.id = ji.job_id WHERE ji.item_id = i.id), ''),
 			EXISTS (SELECT FROM job_items ji JOIN jobs j ON j.id = ji.job_id WHERE ji.item_id = i.id AND j.state = 'refused')
 		FROM items i LEFT JOIN results r ON r.item_id = i.id WHERE i.batch_id = $1 ORDER BY i.position`, batch)

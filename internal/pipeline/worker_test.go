@@ -139,7 +139,7 @@ func (r *rig) newBarrier(points map[string]string) *barrier {
 	for name, on := range points {
 		r.exec(fmt.Sprintf(`CREATE TRIGGER held_%s %s EXECUTE FUNCTION held_back()`, name, on))
 	}
-	conn, err := r.store.SQL().Conn(context.Background())
+	conn, err := r.eyes.Conn(context.Background())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -71,11 +71,16 @@ func New(tb testing.TB) *store.Store {
 	return Open(tb, DSN(tb))
 }
 
+// leastConns is the fewest connections that a process may be set to: nobody may
+// wait for somebody who waits for a connection. Each costs its server as much as
+// a small test, too.
+const leastConns = 6
+
 // Open returns a further store on an existing database, as a second process
 // would have; it is closed with the test.
 func Open(tb testing.TB, dsn string) *store.Store {
 	tb.Helper()
-	s, err := store.Open(tb.Context(), store.Config{DSN: dsn, MaxConns: 12})
+	s, err := store.Open(tb.Context(), store.Config{DSN: dsn, MaxConns: leastConns})
 	if err != nil {
 		tb.Fatal(err)
 	}
