@@ -161,24 +161,24 @@ func TestOverlappingIDsInTwoGroups(t *testing.T) {
 func TestOneBadRowInAGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{stopped: true, noWebhooks: true, pipeline: func(c *pipeline.Config) { c.Logger = slog.New(slog.DiscardHandler) }})
-	r.exec(`ALTER TABLE deliveries ADD CONSTRAINT not_this_one CHECK (vendor_job_id <> 'job-7')`)
+	r.exec(`ALTER TABLE deliveries ADD CONSTRAINT not_this_one CHECK (vendor_job_id <> 'job-2')`)
 	name := r.newWebhook("batch_completed")
 	var in []pipeline.Incoming
-	for i := range 20 {
+	for i := range 6 { // Few: each is tried alone, all within the time in which the vendor is answered.
 		in = append(in, signedDelivery(name, "batch_completed", testSecret, envelopeFor("batch_completed", fmt.Sprintf("job-%d", i))))
 	}
 	answers := r.receiveAll(in, r.startQuietly)
 	for i, a := range answers {
 		want := http.StatusOK
-		if i == 7 {
+		if i == 2 {
 			want = http.StatusServiceUnavailable
 		}
 		if a.Status != want {
 			t.Errorf("delivery %d: got %+v, want %d", i, a, want)
 		}
 	}
-	if got := r.number(`SELECT count(*) FROM processed_events`); got != 19 {
-		t.Errorf("got %d events, want 19: the refused one left none", got)
+	if got := r.number(`SELECT count(*) FROM processed_events`); got != 5 {
+		t.Errorf("got %d events, want 5: the refused one left none", got)
 	}
 }
 

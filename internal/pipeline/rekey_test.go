@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"rollcall/internal/pipeline"
 	"rollcall/store"
 )
@@ -93,25 +91,8 @@ func TestRekey(t *testing.T) {
 func (r *rig) disconnect() {
 	r.t.Helper()
 	r.store.Pool().Reset()
-	cfg := r.store.Pool().Config().ConnConfig.Copy()
-	cfg.RuntimeParams["application_name"] = "the test"
-	conn, err := pgx.ConnectConfig(r.t.Context(), cfg)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() {
-		if err := conn.Close(context.Background()); err != nil {
-			r.t.Error(err)
-		}
-	}()
 	eventually(r.t, "the connections to close", func() bool {
-		var n int
-		err := conn.QueryRow(r.t.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'rollcall'`).Scan(&n)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		return n == 0
+		return r.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'rollcall'`) == 0
 	})
 }
 

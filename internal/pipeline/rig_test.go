@@ -57,7 +57,7 @@ func unlessGiven(name, value string) {
 type rig struct {
 	t        testing.TB
 	store    *store.Store
-	eyes     *sql.DB // What the test itself looks and holds with: never a connection of the pipeline's.
+	eyes     *sql.DB // What the test itself looks and holds with.
 	dsn      string
 	sandbox  *sandbox.Sandbox
 	vendor   *httptest.Server // What the client calls; tests may put faults in front.
@@ -67,6 +67,10 @@ type rig struct {
 	hooks    *httptest.Server
 	receiver *receiver
 }
+
+// leastConns is the fewest connections that a process may be set to: nobody may
+// wait for somebody who waits for a connection.
+const leastConns = 6
 
 // setup says what a test wants different.
 type setup struct {
@@ -141,7 +145,7 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func newRig(tb testing.TB, s setup) *rig {
 	tb.Helper()
 	r := &rig{t: tb, dsn: storetest.DSN(tb)}
-	r.store, r.eyes = storetest.Open(tb, r.dsn), storetest.Open(tb, r.dsn).SQL()
+	r.store, r.eyes = storetest.OpenWith(tb, r.dsn, leastConns), storetest.Eyes(tb, r.dsn)
 	cfg := sandbox.Config{
 		Seed: 1, RunTime: 20 * time.Millisecond, RetryGaps: []time.Duration{50 * time.Millisecond, 200 * time.Millisecond},
 		DelayUnit: 20 * time.Millisecond, ReorderHold: 200 * time.Millisecond, EarlyLag: 50 * time.Millisecond, SlowMax: 100 * time.Millisecond,

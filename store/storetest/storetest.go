@@ -6,6 +6,7 @@ package storetest
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 
 	"rollcall/migrations"
@@ -71,21 +73,37 @@ func New(tb testing.TB) *store.Store {
 	return Open(tb, DSN(tb))
 }
 
-// leastConns is the fewest connections that a process may be set to: nobody may
-// wait for somebody who waits for a connection. Each costs its server as much as
-// a small test, too.
-const leastConns = 6
-
 // Open returns a further store on an existing database, as a second process
 // would have; it is closed with the test.
 func Open(tb testing.TB, dsn string) *store.Store {
 	tb.Helper()
-	s, err := store.Open(tb.Context(), store.Config{DSN: dsn, MaxConns: leastConns})
+	return OpenWith(tb, dsn, 12)
+}
+
+// OpenWith is Open with so many connections at most. Each costs its server as
+// much as a small test.
+func OpenWith(tb testing.TB, dsn string, conns int32) *store.Store {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), store.Config{DSN: dsn, MaxConns: conns})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// Eyes returns what a test looks at a database with, and changes or holds it
+// with, as psql would: connections that no process of Rollcall counts or takes.
+func Eyes(tb testing.TB, dsn string) *sql.DB {
+	tb.Helper()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["application_name"] = "UTC", "the test"
+	db := sql.OpenDB(stdlib.GetConnector(*cfg))
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // DSN returns the address of a fresh, migrated database.
