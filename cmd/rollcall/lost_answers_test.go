@@ -45,7 +45,7 @@ func TestLostAnswers(t *testing.T) {
 			second := start(t, d.as("all", nil), "serve")
 			lb.to(second.address())
 			began := time.Now()
-			d.home(id, 90*time.Second)
+			d.home(id, patience)
 			d.chargedOnce(id, time.Since(began))
 		})
 	}

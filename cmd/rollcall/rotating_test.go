@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
@@ -67,7 +66,7 @@ func TestRotatingUnderFaults(t *testing.T) {
 	for round := 0; round < 2 || d.outstanding(id) > 0 && round < 20; round++ {
 		turns += d.turnAll(carol, servers[round%2].address())
 	}
-	b := d.home(id, 90*time.Second)
+	b := d.home(id, patience)
 	d.noneRefused(turns)
 	want := map[string]string{
 		"submitted": "100", "accepted": "100", "duplicate": "0", "invalid": "0",

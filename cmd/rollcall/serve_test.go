@@ -202,7 +202,7 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 	}
 	second := start(t, d.vars, "serve")
 	second.address()
-	d.home(id, 90*time.Second)
+	d.home(id, patience)
 }
 
 // TestDrain holds a delivery open while the process is told to end: it turns unready, refuses new work, and a second
