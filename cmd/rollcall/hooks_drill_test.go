@@ -55,7 +55,7 @@ func TestKilledAtNamedSteps(t *testing.T) {
 	} {
 		f.write("arm", step)
 		p := start(t, d.vars, "serve")
-		if code := p.exit(resumed); code != -1 {
+		if code := p.exit(patience); code != -1 {
 			t.Fatalf("exit %d, want a process that was killed at %s", code, step)
 		}
 		if got := f.read("reached"); got != step {
@@ -69,7 +69,7 @@ func TestKilledAtNamedSteps(t *testing.T) {
 		}
 	}
 	start(t, d.vars, "serve")
-	d.until(batch, resumed, func(b *store.Batch) bool { return b.Outstanding == 0 && b.Stored() == 20 })
+	d.until(batch, patience, func(b *store.Batch) bool { return b.Outstanding == 0 && b.Stored() == 20 })
 }
 
 // TestDials: the clock and the disk are as the drill last set them.
